@@ -16,8 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from trainmark import probe
-from trainmark.workloads.bert.shared import synthetic as bert_synthetic
-from trainmark.workloads.transformers import synthetic
+from trainmark.workloads.transformers.training import bert_batches, decoder_batches
 
 
 class Decoder(nn.Module):
@@ -46,10 +45,10 @@ class Pretraining(nn.Module):
 
 def batch_of(family: str, opt: argparse.Namespace) -> tuple[torch.Tensor, ...]:
     if family != "bert":
-        return tuple(map(torch.from_numpy, synthetic.decoder_batches(opt, 1)[0]))
+        return tuple(map(torch.from_numpy, decoder_batches(opt, 1)[0]))
     from trainmark.workloads.bert.pytorch import labels_of_all
 
-    parts = tuple(map(torch.from_numpy, bert_synthetic.bert_batches(opt, 1)[0]))
+    parts = tuple(map(torch.from_numpy, bert_batches(opt, 1)[0]))
     tokens, segments, lengths, positions, labels, next_sentence = parts
     return tokens, segments, lengths, labels_of_all(tokens, positions, labels), next_sentence
 
@@ -61,7 +60,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     asked, rest = parser.parse_known_args()
     package = f"trainmark.workloads.{asked.family}"
-    spec = importlib.import_module(f"{package}.shared.program").SPEC
+    spec = importlib.import_module(f"{package}.shared").SPEC
     opt = spec.parse([*rest, "--device", "cuda", "--precision", "bf16"], "stock")
     networks = importlib.import_module(f"{package}.pytorch")
     network = {"gpt2": "GPT2", "bert": "Bert", "llama": "Llama"}[asked.family]

@@ -13,8 +13,7 @@ import pytest
 
 from trainmark.runner.command import PACKAGE, keep_code
 from trainmark.workloads.registry import Family
-from trainmark.workloads.resnet50.conformance import comparison, reference
-from trainmark.workloads.resnet50.shared import recipe, tensors
+from trainmark.workloads.resnet50.shared import recipe, reference, tensors
 
 WORKLOAD = Path("trainmark/workloads/resnet50")
 PYTORCH = Path("trainmark/workloads/common/frameworks/pytorch.py")
@@ -73,4 +72,4 @@ def build_here(network: Network, patch: pytest.MonkeyPatch) -> None:
     trained = (shape for name, shape in tensors.shapes().items() if not tensors.is_statistic(name))
     patch.setattr(recipe, "PARAMETERS", sum(map(prod, trained)))
     patch.setattr(reference, "expected", cache(reference.observe))
-    patch.setattr(comparison, "_given", cache(comparison._given.__wrapped__))
+    patch.setattr(reference, "_given", cache(reference._given.__wrapped__))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.workloads.gpt2.shared.model import SIZES
+from trainmark.workloads.gpt2.shared import SIZES
 from trainmark.workloads.transformers import flops
 
 DECODER = Path(__file__).with_name("decoder")
@@ -48,7 +48,7 @@ def results(trainmark, ran):
 
 def test_hfu_counts_the_blocks_forward_pass_once_more_and_mfu_does_not(results):
     plain, recomputed = results[1, "none"], results[1, "blocks"]
-    exact = flops.decoder_flops(SHAPE, 64)
+    exact = flops.sample_flops(SHAPE, 64)
     assert plain["mfu"]["flops_per_sample"] == recomputed["mfu"]["flops_per_sample"] == exact
     assert plain["hfu"]["value"] == plain["mfu"]["value"]
     more = 2 * SHAPE.layers * flops.block_work(SHAPE, 64) / 64
@@ -118,7 +118,7 @@ def test_the_estimate_counts_the_tokens_of_a_step(ran):
     case = next(case for case in suite.cases if dict(case.axes)["recompute"] == "none")
     tokens = 8 * 64 * case.rules.steps
     expected = (
-        flops.decoder_flops(SHAPE, 64) * tokens / (CORE_FLOPS * (case.threads or case.fair_threads or 1))
+        flops.sample_flops(SHAPE, 64) * tokens / (CORE_FLOPS * (case.threads or case.fair_threads or 1))
     )
     assert trial_seconds(case, {}) == pytest.approx(START_SECONDS + expected)
 

@@ -5,7 +5,7 @@ import pytest
 
 from trainmark.data.tokens.bert_records import decode, encode
 from trainmark.data.tokens.masking import Masking, Special, records
-from trainmark.workloads.bert.shared.model import predictions
+from trainmark.workloads.bert.shared import predictions
 
 VOCABULARY = 1000
 SPECIAL = Special(pad=1000, cls=1001, sep=1002, mask=1003)

@@ -19,4 +19,4 @@ class Training(jax.Training):
 
 
 sys.argv[1:] = ["--device", "cpu", "--batch", "2", "--image-size", "32", "--steps", "2"]
-jax.program.main("jax", Training, jax.check, jax.facts)
+jax.program.main(jax.framework, Training)

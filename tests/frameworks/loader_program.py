@@ -66,7 +66,7 @@ def main(name, dataset, out, epochs):
         boxes=np.concatenate(crops),
         labels=np.stack(labels),
         repeated=np.abs(pixels(again[0]) - first).max(),
-        repeatable=own.REPEATABLE,
+        repeatable=own.Images.repeatable,
         resumed=resumed,
         evaluation=np.concatenate(evaluation),
         evaluated=np.concatenate(evaluated),

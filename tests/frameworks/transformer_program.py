@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.transformers.synthetic import decoder_batches
+from trainmark.workloads.gpt2.shared import SPEC
+from trainmark.workloads.transformers.training import decoder_batches
 
 RATE = 1e-3
 OPTIONS = ["--size", "mini", "--length", "16", "--batch", "2"]
@@ -19,7 +19,7 @@ transformer = importlib.import_module("trainmark.workloads.transformers.framewor
 
 
 def training(*options):
-    return transformer.Training(program.SPEC.parse(OPTIONS + list(options), "gpt2"), build=gpt2.build)
+    return transformer.Training(SPEC.parse(OPTIONS + list(options), "gpt2"), build=gpt2.build)
 
 
 def losses(trained, batch, steps):

@@ -61,7 +61,7 @@ def reference(model, images, labels, precision=None):
 def fused(model, images, labels, precision):
     step = FusedStep(options(precision), copy.deepcopy(model), images.device)
     loss = step(images, labels)  # the rate is zero: no weight moves
-    flat, parameters = step.parameters.gradient / step.scaler.scale, step.parameters
+    flat, parameters = step.parameters.gradient / step.scaler.value, step.parameters
     gradients = {name: parameters.view(flat, name) for name in parameters.trained()}
     statistics = {name: each for name, each in parameters.named.items() if tensors.is_statistic(name)}
     return loss, gradients, statistics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.workloads.common.refusal import Refusal
+from trainmark.workloads.common.refusal import Refusal, check_machine
 from trainmark.workloads.resnet50.shared import program
 
 HOPPER = 9, 0
@@ -13,7 +13,7 @@ HOPPER = 9, 0
 def check(*words, triton=True):
     opt = program.parse_options(["--engine", "fused", "--layout", "NHWC", *words], "program")
     capability = HOPPER if opt.device == "cuda" else None
-    program.refuse("pytorch", opt, capability, triton=triton, cxx=True)
+    check_machine(program.SPEC.refusals, "pytorch", opt, capability, triton=triton, cxx=True)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,5 @@ def test_on_a_cuda_device_it_needs_triton():
 def test_it_is_pytorchs_alone():
     check()
     with pytest.raises(Refusal, match="use framework: pytorch"):
-        program.refuse("jax", program.parse_options(["--engine", "fused"], "program"))
+        opt = program.parse_options(["--engine", "fused"], "program")
+        check_machine(program.SPEC.refusals, "jax", opt)

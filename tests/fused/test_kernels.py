@@ -83,8 +83,8 @@ WIDENED = ["a matrix", "every second of a matrix", "to be normed"]
 def test_a_product_with_its_statistics(both, way, operand, shape, kind):
     inputs, outputs = shape
     x = OPERANDS[operand](inputs, kind)
-    x = reference_ops.join(x) if isinstance(x, ResidualSum) else x
-    (computed, expected), given = both("product", x, convolution(outputs, inputs, kind))
+    x = reference_ops.residual_add(x) if isinstance(x, ResidualSum) else x
+    (computed, expected), given = both("conv1x1", x, convolution(outputs, inputs, kind))
     assert_same(computed.raw, expected.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
         assert_same(getattr(computed, part), getattr(expected, part), kind)
@@ -105,14 +105,14 @@ ENDS = list(product(["together", "apart"], OPERANDS, ADDED))
 def test_both_gradients_of_a_product_with_the_sums_of_its_norms(both, way, added, operand, shape, kind):
     outputs, inputs = shape
     x = OPERANDS[operand](inputs, kind)
-    x = reference_ops.join(x) if isinstance(x, ResidualSum) else x
+    x = reference_ops.residual_add(x) if isinstance(x, ResidualSum) else x
     spread = (3, 10, 5) if added == "a matrix with strides" else None
     rows = 3 * 5 * 3 if spread else ROWS
     addend = None if added == "nothing" else matrix(inputs, kind, rows)
     s = batch_norm_grad(outputs, kind, rectify=added == "nothing")
     conv = convolution(outputs, inputs, kind)
     onto = None if operand == "a matrix" else x
-    (computed, expected), given = both("product_gradients", s, x, conv, INLINE, onto, addend, spread)
+    (computed, expected), given = both("conv1x1_backward", s, x, conv, INLINE, onto, addend, spread)
     assert_same(given[0][2].gradient, given[1][2].gradient, kind)
     assert_same(computed[0], expected[0], kind)
     if isinstance(x, ResidualSum):
@@ -134,15 +134,15 @@ def test_what_widens_there_and_back(kernels, way, size, operand, shape, kind):
     convs = [convolution(outputs, inputs, kind)]
     convs.append(copy.deepcopy(convs[0]))
     ours, theirs = (
-        ops.widen(copy.deepcopy(x), conv, picture)
+        ops.expand(copy.deepcopy(x), conv, picture)
         for ops, conv in zip((kernels, reference_ops), convs, strict=True)
     )
     for part in ("factor", "offset", "mean", "deviation"):
         assert_same(getattr(ours, part), getattr(theirs, part), kind)
     upper = (torch.randn(theirs.raw.shape[0], outputs) * size + size / 2).to(kind)
     totals = upper.float().view(3, -1, outputs).sum(1)
-    computed, partial = kernels.widen_back(upper, totals, ours, convs[0], onto)
-    expected, sums = reference_ops.widen_back(upper, totals.sum(0), theirs, convs[1], onto)
+    computed, partial = kernels.expand_backward(upper, totals, ours, convs[0], onto)
+    expected, sums = reference_ops.expand_backward(upper, totals.sum(0), theirs, convs[1], onto)
     assert_same(computed, expected, kind, times=2)
     assert_same(convs[0].gradient, convs[1].gradient, kind, times=2)
     for name in ("mean", "variance", "scale_gradient", "bias_gradient"):
@@ -158,9 +158,9 @@ def test_a_block_ends_joined(kernels, way, shortcut, kind):
     conv, other = convolution(256, 64, kind), convolution(256, 128, kind)
     if shortcut != "a matrix":
         operand = matrix(128, kind)
-        others = [ops.widen(operand, copy.deepcopy(other)) for ops in (kernels, reference_ops)]
+        others = [ops.expand(operand, copy.deepcopy(other)) for ops in (kernels, reference_ops)]
     computed, expected = (
-        ops.join(ResidualSum(ops.widen(x, copy.deepcopy(conv)), given)).value
+        ops.residual_add(ResidualSum(ops.expand(x, copy.deepcopy(conv)), given)).value
         for ops, given in zip((kernels, reference_ops), others, strict=True)
     )
     assert_same(computed, expected, kind)
@@ -177,9 +177,9 @@ def test_what_is_done_channel_by_channel(both, rectify, kind):
     assert_same(partial[0].sum(0), sums[0], torch.float32)
     assert_same(partial[1].sum(0), sums[1], torch.float32)
     numbers = vector(64), vector(64), vector(64)
-    (computed, expected), _ = both("apply", BatchNormGrad(upper, x, *numbers, rectify=rectify))
+    (computed, expected), _ = both("batch_norm_backward", BatchNormGrad(upper, x, *numbers, rectify=rectify))
     assert_same(computed, expected, kind)
-    (computed, expected), _ = both("rectified", x)
+    (computed, expected), _ = both("bn_relu", x)
     assert_same(computed, expected, kind)
 
 
@@ -230,13 +230,13 @@ def test_back_through_the_pooling_to_the_weights_of_the_stem(both, picture, kind
     folded = reference_ops.fold(torch.randn(images, 3, 2 * rows - 1, 2 * columns), kind)
     s = BatchNormGrad(matrix(64, kind, pooled), x, vector(64), vector(64), vector(64))
     which = torch.randint(0, 9, (pooled, 64), dtype=torch.uint8)
-    (computed, expected), _ = both("stem_back", s, which, folded, picture)
+    (computed, expected), _ = both("stem_backward", s, which, folded, picture)
     assert_same(computed, expected, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_back_from_the_mean(both, kind):
-    last = reference_ops.join(joined(2048, kind, rows=3 * 49))
-    ((computed, partial), (expected, total)), _ = both("head_back", torch.randn(3, 2048), last, 3)
+    last = reference_ops.residual_add(joined(2048, kind, rows=3 * 49))
+    ((computed, partial), (expected, total)), _ = both("head_backward", torch.randn(3, 2048), last, 3)
     assert_same(computed, expected, kind)
     assert_same(partial.sum(0), total, kind)

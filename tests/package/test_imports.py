@@ -22,7 +22,6 @@ OF_WORKLOADS = (
     "trainmark.workloads.common",
     "trainmark.workloads.declaration",
     "trainmark.workloads.registry",
-    "trainmark.workloads.resnet50.conformance",
     "trainmark.workloads.resnet50.fused",
     "trainmark.workloads.resnet50.shared",
     "trainmark.workloads.resnet50.pytorch",

@@ -15,27 +15,21 @@ from unittest.mock import patch
 
 import numpy as np
 
-from trainmark.workloads.bert.conformance import reference as bert
-from trainmark.workloads.bert.shared import model as bert_model
-from trainmark.workloads.gpt2.conformance import reference as gpt2
-from trainmark.workloads.gpt2.shared import model as gpt2_model
-from trainmark.workloads.llama.conformance import reference as llama
-from trainmark.workloads.llama.shared import model as llama_model
-from trainmark.workloads.transformers.conformance import layers64, observe, reference
-from trainmark.workloads.transformers.conformance import layers64 as layer
-from trainmark.workloads.transformers.conformance.comparison import rank_deviations
-from trainmark.workloads.transformers.conformance.layers64 import Parts, TapeValue
+from trainmark.workloads.bert import shared as bert_model
+from trainmark.workloads.common import layers64 as layer
+from trainmark.workloads.common.layers64 import TapeValue
+from trainmark.workloads.gpt2 import shared as gpt2_model
+from trainmark.workloads.llama import shared as llama_model
+from trainmark.workloads.transformers.conformance import networks, observe, reference
+from trainmark.workloads.transformers.conformance.networks import Parts
+from trainmark.workloads.transformers.conformance.reference import rank_deviations
 
 Change = tuple[ModuleType, str, Any]
 # The functions as they are; a planted one replaces the module's.
 attention, part, rotary, cross_entropy = layer.attention, layer.part, layer.rotary, layer.cross_entropy
-positions, averaged, loss_of_bert = layers64.positions, reference.averaged, bert.loss
-sentence_loss, masked_loss, embedded, gather = (
-    bert.sentence_loss,
-    bert.masked_loss,
-    bert.embedded,
-    layer.gather,
-)
+positions, averaged, loss_of_bert = networks.positions, reference.averaged, networks.bert_loss
+sentence_loss, masked_loss, embedded = networks.sentence_loss, networks.masked_loss, networks.embedded
+gather = layer.gather
 direction, is_decayed, clipped = reference.direction, reference.is_decayed, reference.clipped
 
 
@@ -70,13 +64,13 @@ def untied_head(net: Parts, x: TapeValue) -> TapeValue:
 
 
 def gpt2_post_norm(net: Parts, name: str, x: TapeValue) -> TapeValue:
-    allowed = layer.causal(x.array.shape[1])
+    allowed = networks.causal(x.array.shape[1])
     x = net.norm(f"{name}.norm1", net(layer.addition, x, net.qkv_attention(name, x, allowed)))
     return net.norm(f"{name}.norm2", net(layer.addition, x, net.mlp(name, x, layer.gelu_tanh)))
 
 
 def bert_pre_norm(net: Parts, name: str, x: TapeValue, lengths: Any) -> TapeValue:
-    allowed = layer.within(lengths, x.array.shape[1])
+    allowed = networks.within(lengths, x.array.shape[1])
     x = net(layer.addition, x, net.qkv_attention(name, net.norm(f"{name}.norm1", x), allowed))
     return net(layer.addition, x, net.mlp(name, net.norm(f"{name}.norm2", x), layer.gelu_erf))
 
@@ -185,11 +179,11 @@ def loss_over_slots(logits, *, labels):
     return loss * share, lambda gradient: backward(gradient * share)
 
 
-def mean_of_micro_batches(tape, weights, batch, shape):
+def mean_of_micro_batches(net, batch):
     """Take the mean over two micro-batches' own means."""
     halves = zip(*(np.split(array, 2) for array in batch), strict=True)
-    one, other = (loss_of_bert(tape, weights, half, shape) for half in halves)
-    return tape(layer.product, tape(layer.addition, one, other), TapeValue(np.asarray(0.5)))
+    one, other = (loss_of_bert(net, half) for half in halves)
+    return net(layer.product, net(layer.addition, one, other), TapeValue(np.asarray(0.5)))
 
 
 def weighted_loss(factor: float) -> Callable[..., Any]:
@@ -299,13 +293,13 @@ def causal_mask(shift: int) -> Callable[[int], Any]:
 PLANTED: dict[str, dict[str, Planted]] = {
     "gpt2": {
         "GELU by erf instead of tanh": plant(layer, "gelu_tanh", layer.gelu_erf),
-        "untied head": plant(gpt2, "head", untied_head),
-        "mask lets a token see the next": plant(layer, "causal", causal_mask(1)),
-        "no causal mask": plant(layer, "causal", causal_mask(observe.LENGTH)),
-        "positions off by one": plant(layers64, "positions", positions_of(1)),
+        "untied head": plant(networks, "gpt2_head", untied_head),
+        "mask lets a token see the next": plant(networks, "causal", causal_mask(1)),
+        "no causal mask": plant(networks, "causal", causal_mask(observe.LENGTH)),
+        "positions off by one": plant(networks, "positions", positions_of(1)),
         "key before query in qkv": plant(layer, "part", part_in_order(1, 0, 2)),
         "value before key in qkv": plant(layer, "part", part_in_order(0, 2, 1)),
-        "post-norm instead of pre-norm": plant(gpt2, "block", gpt2_post_norm),
+        "post-norm instead of pre-norm": plant(networks, "gpt2_block", gpt2_post_norm),
         "norm's epsilon 1e-6 instead of 1e-5": plant(gpt2_model, "NORM_EPSILON", 1e-6),
         "norm by the sample's variance": plant(layer, "layer_norm", sample_variance_norm),
         **of_all_families("gpt2"),
@@ -314,17 +308,17 @@ PLANTED: dict[str, dict[str, Planted]] = {
         "GELU by tanh instead of erf": plant(layer, "gelu_erf", layer.gelu_tanh),
         "loss over missing labels": plant(layer, "cross_entropy", loss_over_padding),
         "loss divided by places for labels": plant(layer, "cross_entropy", loss_over_slots),
-        "mean of micro-batches' means": plant(bert, "loss", mean_of_micro_batches),
-        "attention to padding": plant(layer, "within", lambda lengths, tokens: np.ones(tokens, bool)),
-        "causal mask": plant(layer, "within", lambda lengths, tokens: layer.causal(tokens)),
-        "next sentence's loss missing": plant(bert, "sentence_loss", no_sentence_loss),
-        "next sentence's loss halved": plant(bert, "sentence_loss", weighted_loss(0.5)),
+        "mean of micro-batches' means": plant(networks, "bert_loss", mean_of_micro_batches),
+        "attention to padding": plant(networks, "within", lambda lengths, tokens: np.ones(tokens, bool)),
+        "causal mask": plant(networks, "within", lambda lengths, tokens: networks.causal(tokens)),
+        "next sentence's loss missing": plant(networks, "sentence_loss", no_sentence_loss),
+        "next sentence's loss halved": plant(networks, "sentence_loss", weighted_loss(0.5)),
         "segments ignored": plant(
-            bert, "embedded", lambda net, tokens, segments: embedded(net, tokens, 0 * segments)
+            networks, "embedded", lambda net, tokens, segments: embedded(net, tokens, 0 * segments)
         ),
-        "positions off by one": plant(layers64, "positions", positions_of(1)),
+        "positions off by one": plant(networks, "positions", positions_of(1)),
         "last token pooled instead of first": plant(layer, "gather", last_token_pooled),
-        "pre-norm instead of post-norm": plant(bert, "block", bert_pre_norm),
+        "pre-norm instead of post-norm": plant(networks, "bert_block", bert_pre_norm),
         "norm's epsilon 1e-5 instead of 1e-12": plant(bert_model, "NORM_EPSILON", 1e-5),
         "key before query in qkv": plant(layer, "part", part_in_order(1, 0, 2)),
         "LAMB's trust ratio forgotten": plant(reference, "trust", lambda weight, step: 1.0),
@@ -345,9 +339,9 @@ PLANTED: dict[str, dict[str, Planted]] = {
         "RMSNorm's epsilon outside the root": plant(layer, "rms_norm", rms_norm_epsilon_outside),
         "RMSNorm's epsilon 1e-6 instead of 1e-5": plant(llama_model, "NORM_EPSILON", 1e-6),
         "RMSNorm with the mean taken out": plant(layer, "rms_norm", centred_rms_norm),
-        "gate and up swapped in SwiGLU": plant(llama, "swiglu", swapped_swiglu),
+        "gate and up swapped in SwiGLU": plant(networks, "swiglu", swapped_swiglu),
         "GELU in place of SiLU": plant(layer, "silu", layer.gelu_tanh),
-        "mask lets a token see the next": plant(layer, "causal", causal_mask(1)),
+        "mask lets a token see the next": plant(networks, "causal", causal_mask(1)),
         **of_all_families("llama"),
     },
 }  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trainmark.workloads.common import layers64 as layer
 from trainmark.workloads.common.conformance import total_norm
-from trainmark.workloads.transformers.conformance import layers64 as layer
+from trainmark.workloads.transformers.conformance import networks, reference
 from trainmark.workloads.transformers.conformance import observe as initial
-from trainmark.workloads.transformers.conformance import reference
 from trainmark.workloads.transformers.conformance.observe import observe
 from trainmark.workloads.transformers.declare import comparison
 
@@ -26,7 +26,7 @@ def heads(count: int) -> tuple[int, ...]:
     return (2, count, TOKENS, 4)
 
 
-CAUSAL = {"allowed": layer.causal(TOKENS)}
+CAUSAL = {"allowed": networks.causal(TOKENS)}
 LABELS = np.array([[3, -1, 0], [5, 5, -1]])
 LAYERS = {
     "embedding": (layer.embedding, drawn((7, 3)), {"ids": np.array([[0, 2, 2], [6, 0, 2]])}),
@@ -48,11 +48,18 @@ LAYERS = {
     "padded attention": (
         layer.attention,
         drawn(heads(2), heads(2), heads(2)),
-        {"allowed": layer.within(np.array([2, 5]), TOKENS)},
+        {"allowed": networks.within(np.array([2, 5]), TOKENS)},
     ),
     "grouped-query attention": (layer.attention, drawn(heads(4), heads(2), heads(2)), CAUSAL),
     "gather": (layer.gather, drawn((2, 4, 3)), {"positions": np.array([[1, 1, 0], [3, 2, 3]])}),
     "cross entropy": (layer.cross_entropy, drawn((2, 3, 6)), {"labels": LABELS}),
+    "smoothed cross entropy": (layer.cross_entropy, drawn((2, 3, 6)), {"labels": LABELS, "smoothing": 0.1}),
+    "convolution 1x1": (layer.convolution, drawn((2, 2, 3, 3), (4, 2, 1, 1)), {"stride": 1}),
+    "convolution 3x3": (layer.convolution, drawn((2, 2, 5, 5), (3, 2, 3, 3)), {"stride": 2}),
+    "batch norm": (layer.batch_norm, drawn((2, 3, 2, 2), (3,), (3,)), {"epsilon": 0.1}),
+    "ReLU": (layer.relu, drawn((4, 6)), {}),
+    "max pool": (layer.max_pool, drawn((1, 2, 5, 5)), {}),
+    "average pool": (layer.global_average_pool, drawn((2, 3, 2, 2)), {}),
 }  # fmt: skip
 
 
@@ -127,7 +134,7 @@ def test_five_steps_of_pytorch_in_float64_give_the_shipped_reference(family, opt
 def test_pytorch_in_float32_conforms_in_micro_batches_with_room_to_spare(family, optimizer, torch_trainings):
     import torch
 
-    from trainmark.workloads.transformers.conformance.comparison import rank_deviations
+    from trainmark.workloads.transformers.conformance.reference import rank_deviations
 
     observed = shown(torch_trainings, family, optimizer, torch.float32, accumulate=2)
     assert comparison(family, optimizer)([observed]).differs == ()

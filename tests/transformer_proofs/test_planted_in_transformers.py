@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from planted_in_transformers import PLANTED, Planted, margin, observed
 
-from trainmark.workloads.bert.shared import model as bert_model
-from trainmark.workloads.gpt2.shared import model as gpt2_model
-from trainmark.workloads.llama.shared import model as llama_model
-from trainmark.workloads.transformers.conformance import comparison as differences
+from trainmark.workloads.bert import shared as bert_model
+from trainmark.workloads.gpt2 import shared as gpt2_model
+from trainmark.workloads.llama import shared as llama_model
 from trainmark.workloads.transformers.conformance import observe, reference
 from trainmark.workloads.transformers.conformance.reference import global_norm
 from trainmark.workloads.transformers.declare import comparison
@@ -30,7 +29,7 @@ def narrow_networks():
             change.setitem(model.SIZES, observe.SIZE, shape)
         for family in MODELS:
             change.setitem(observe.CONSTANTS, family, observe.Constants(clip=between_norms(family)))
-        change.setattr(differences, "_given", cache(differences._given.__wrapped__))
+        change.setattr(reference, "_given", cache(reference._given.__wrapped__))
         change.setattr(reference, "expected", cache(computed))
         for family in MODELS:
             for optimizer in reference.network(family).optimizers:

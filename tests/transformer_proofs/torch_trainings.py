@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainmark.workloads.bert.shared import model as bert_model
-from trainmark.workloads.gpt2.shared import model as gpt2_model
-from trainmark.workloads.llama.shared import model as llama_model
+from trainmark.workloads.bert import shared as bert_model
+from trainmark.workloads.gpt2 import shared as gpt2_model
+from trainmark.workloads.llama import shared as llama_model
 from trainmark.workloads.transformers.conformance import observe
 from trainmark.workloads.transformers.flops import TransformerShape
 

@@ -24,7 +24,7 @@ from transformers import (
 
 from trainmark.workloads.transformers.conformance import observe
 from trainmark.workloads.transformers.flops import TransformerShape
-from trainmark.workloads.transformers.frameworks.pytorch_optimizers import canonical_parameters
+from trainmark.workloads.transformers.training import canonical_parameters
 
 Tensors = dict[str, torch.Tensor]
 
@@ -59,7 +59,7 @@ def bert(shape: TransformerShape) -> torch.nn.Module:
 
 
 def llama(shape: TransformerShape) -> torch.nn.Module:
-    from trainmark.workloads.llama.shared.model import NORM_EPSILON, ROTARY_BASE
+    from trainmark.workloads.llama.shared import NORM_EPSILON, ROTARY_BASE
 
     return LlamaForCausalLM(
         LlamaConfig(
@@ -176,7 +176,7 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def ours(family: str, engine: str, weights: Tensors, batch: list[torch.Tensor]) -> Output:
-    program = importlib.import_module(f"trainmark.workloads.{family}.shared.program")
+    program = importlib.import_module(f"trainmark.workloads.{family}.shared")
     arguments = [*observe.arguments(), "--engine", engine, "--conform", "yes"]
     opt = program.SPEC.parse([*arguments, *(["--predictions", "all"] if family == "bert" else [])], family)
     module = importlib.import_module(f"trainmark.workloads.{family}.pytorch")
@@ -241,7 +241,7 @@ def relative_error(value: torch.Tensor, right: torch.Tensor) -> float:
 
 def errors(family: str) -> dict[str, dict[str, float]]:
     """Return by engine how far ours is from the library, at most."""
-    model = importlib.import_module(f"trainmark.workloads.{family}.shared.model")
+    model = importlib.import_module(f"trainmark.workloads.{family}.shared")
     shape = model.SIZES[observe.SIZE]
     shapes = model.shapes(shape)
     weights = {
@@ -269,7 +269,7 @@ def errors(family: str) -> dict[str, dict[str, float]]:
 
 def parameters(family: str) -> dict[str, list[int]]:
     """Return by size how many parameters ours and the library's model have; none of them takes memory."""
-    model = importlib.import_module(f"trainmark.workloads.{family}.shared.model")
+    model = importlib.import_module(f"trainmark.workloads.{family}.shared")
     counts = {}
     for size, shape in model.SIZES.items():
         with torch.device("meta"):

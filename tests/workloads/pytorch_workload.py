@@ -12,12 +12,12 @@ import pytest
 
 from trainmark.events import Event, Step
 from trainmark.events.stream import read
-from trainmark.workloads.resnet50.shared import program
+from trainmark.workloads.resnet50.shared import data, program
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 
 from trainmark.workloads.resnet50 import pytorch as model  # noqa: E402
-from trainmark.workloads.resnet50 import pytorch as workload  # noqa: E402, F401 - only where torch is
+from trainmark.workloads.resnet50 import pytorch as workload  # noqa: E402 - only where torch is
 
 PROGRAM = "trainmark.workloads.resnet50.pytorch"
 CPU = torch.device("cpu")
@@ -28,6 +28,17 @@ HANG_SECONDS = 300  # far above what a run takes; a test that meets it hangs
 def asked(*arguments: str):
     """Tiny unless told otherwise: the last of two equal options counts."""
     return program.parse_options([*TINY, *arguments], PROGRAM)
+
+
+def synthetic_batch(opt, device):
+    return workload.place(opt, device, *data.synthetic_batches(opt, 1)[0])
+
+
+def stream_of(opt):
+    """Return the synthetic batches of a training, without its model."""
+    training = workload.Training.__new__(workload.Training)
+    training.opt, training.device, training.resident = opt, CPU, synthetic_batch(opt, CPU)
+    return training.batches()
 
 
 def small_network() -> torch.nn.Module:

@@ -15,4 +15,4 @@ class Sleepy(workload.Training):
 
 
 if __name__ == "__main__":
-    program.main("pytorch", Sleepy, workload.check, workload.framework.facts)
+    program.main(workload.framework, Sleepy)

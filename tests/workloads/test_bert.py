@@ -8,24 +8,25 @@ import numpy as np
 import pytest
 
 from trainmark.workloads.bert import pytorch as bert
-from trainmark.workloads.bert.shared import program, synthetic
-from trainmark.workloads.common.refusal import Refusal
+from trainmark.workloads.bert.shared import SPEC
+from trainmark.workloads.common.refusal import Refusal, check_machine
 from trainmark.workloads.transformers.frameworks import pytorch as transformer
+from trainmark.workloads.transformers.training import batches
 
 SMALL = ("--size", "mini", "--batch", "4", "--length", "32")
 
 
 def options(*arguments: str) -> Any:
-    return program.SPEC.parse([*SMALL, *arguments], "bert")
+    return SPEC.parse([*SMALL, *arguments], "bert")
 
 
 def training(opt: Any) -> Any:
-    return transformer.Training(opt, bert.build, synthetic.bert_batches)
+    return transformer.Training(opt, bert.build)
 
 
 @pytest.fixture(scope="module")
 def batch() -> Any:
-    return synthetic.bert_batches(options(), 1)[0]
+    return batches(options(), 1)[0]
 
 
 def test_synthetic_sequences_are_full_and_mask_distinct_tokens_behind_the_first(batch: Any) -> None:
@@ -42,7 +43,7 @@ def test_the_recipe_has_the_optimizer_unless_another_is_asked_for() -> None:
 
 def test_lamb_is_refused_where_pytorch_has_none() -> None:
     with pytest.raises(Refusal, match="LAMB"):
-        transformer.check(options("--engine", "plain"))
+        check_machine(SPEC.refusals, "pytorch", options("--engine", "plain"))
 
 
 def test_an_evaluation_counts_no_sequence_that_fills_up_a_batch(batch: Any) -> None:

@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from pytorch_workload import asked, events_of_run, small_network, steps_in, torch, workload
+from pytorch_workload import asked, events_of_run, small_network, steps_in, synthetic_batch, torch, workload
 
 from trainmark import probe
 
@@ -19,7 +19,7 @@ def stepping(*arguments: str):
     opt = asked("--device", "cuda", *arguments)
     step = workload.Step(opt, small_network().to(GPU), GPU)
     step.rate.fill_(0.01)
-    return step, workload.synthetic_batch(opt, GPU)
+    return step, synthetic_batch(opt, GPU)
 
 
 def test_the_clock_tells_when_the_device_passed_a_mark_and_not_before():

@@ -13,7 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pytorch_workload import HANG_SECONDS, PROGRAM, asked, environment, run, steps_in, torch, workload
+from pytorch_workload import (
+    HANG_SECONDS,
+    PROGRAM,
+    asked,
+    environment,
+    run,
+    steps_in,
+    synthetic_batch,
+    torch,
+    workload,
+)
 
 import image_set
 import small_resnet
@@ -243,7 +253,7 @@ def test_evaluation_goes_by_the_running_statistics_and_leaves_all_as_it_was(word
 def test_mixup_takes_the_rest_from_the_other_end_of_the_batch(words):
     opt = asked("--recipe", "ngc-250")
     step = workload.Step(opt, workload.build_model(opt, torch.device("cpu")), torch.device("cpu"))
-    images, labels = workload.synthetic_batch(opt, torch.device("cpu"))
+    images, labels = synthetic_batch(opt, torch.device("cpu"))
     step.lam.fill_(0.75)
     mixed = step.mixup_loss(images, labels)
     step.lam.fill_(0.25)
@@ -267,7 +277,7 @@ def test_lars_steps_are_those_worked_out_by_hand(tmp_path):
     step = workload.Step(opt, workload.build_model(opt, cpu), cpu)
     weights = [parameter.detach().double().clone() for parameter in step.model.parameters()]
     momenta = [torch.zeros_like(each) for each in weights]
-    batch = workload.synthetic_batch(opt, cpu)
+    batch = synthetic_batch(opt, cpu)
     for rate in (0.5, 0.25):
         step.rate.fill_(rate)
         gradients = gradients_of(step, batch)
@@ -306,7 +316,7 @@ def refused(monkeypatch, capsys):
         built = []
         monkeypatch.setattr(sys, "argv", [PROGRAM, *words])
         with pytest.raises(SystemExit) as ended:
-            program.main("pytorch", built.append, workload.check, workload.framework.facts)
+            program.main(workload.framework, built.append)
         assert (ended.value.code, built) == (REFUSED, [])
         return capsys.readouterr().err
 

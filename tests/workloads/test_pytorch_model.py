@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from pytorch_workload import CPU, asked, torch, workload
+from pytorch_workload import CPU, asked, synthetic_batch, torch, workload
 from torch.utils.flop_counter import FlopCounterMode
 
 from trainmark.workloads.resnet50.shared import recipe
@@ -92,7 +92,7 @@ def test_nhwc_is_kept_through_the_whole_network():
 
     for module in model.modules():
         module.register_forward_hook(look)
-    images, _ = workload.synthetic_batch(opt, CPU)
+    images, _ = synthetic_batch(opt, CPU)
     assert not images.is_contiguous()
     model(images).sum().backward()
     assert not lost
@@ -110,8 +110,8 @@ def test_the_seed_decides_the_weights_and_not_the_rank():
 def test_ranks_train_on_different_images():
     opt = asked()
     workload.build_model(opt, CPU)
-    rank0, _ = workload.synthetic_batch(opt, CPU)
+    rank0, _ = synthetic_batch(opt, CPU)
     opt.rank = 1
     workload.build_model(opt, CPU)
-    rank1, _ = workload.synthetic_batch(opt, CPU)
+    rank1, _ = synthetic_batch(opt, CPU)
     assert not torch.equal(rank0, rank1)

@@ -6,12 +6,25 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from pytorch_workload import CPU, PROGRAM, asked, events_of_run, model, run, steps_in, torch, workload
+from pytorch_workload import (
+    CPU,
+    PROGRAM,
+    asked,
+    events_of_run,
+    model,
+    run,
+    steps_in,
+    stream_of,
+    synthetic_batch,
+    torch,
+    workload,
+)
 
 import small_resnet
 from trainmark.events import RunEnd, RunStart
 from trainmark.workloads.common.refusal import REFUSED as REFUSED_CODE
-from trainmark.workloads.resnet50.shared import data, program, recipe
+from trainmark.workloads.common.training import SYNTHETIC_BATCHES
+from trainmark.workloads.resnet50.shared import program, recipe
 
 
 @pytest.fixture(scope="module")
@@ -69,17 +82,16 @@ def test_a_run_ends_with_the_peak_that_a_matrix_product_reached(plain):
 
 
 def test_a_resident_batch_is_the_same_in_every_step():
-    opt = asked()
-    stream = workload.batches(opt, CPU, workload.synthetic_batch(opt, CPU))
+    stream = stream_of(asked())
     (images, labels), (again, labels_again) = next(stream), next(stream)
     assert images is again
     assert labels is labels_again
 
 
 def test_host_batches_come_in_turn_and_then_again():
-    stream = workload.batches(asked("--data", "synthetic-host"), CPU, None)
-    images = [next(stream)[0] for _ in range(2 * data.SYNTHETIC_BATCHES)]
-    first, again = images[: data.SYNTHETIC_BATCHES], images[data.SYNTHETIC_BATCHES :]
+    stream = stream_of(asked("--data", "synthetic-host"))
+    images = [next(stream)[0] for _ in range(2 * SYNTHETIC_BATCHES)]
+    first, again = images[:SYNTHETIC_BATCHES], images[SYNTHETIC_BATCHES:]
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not any(torch.equal(first[0], other) for other in first[1:])
 
@@ -94,7 +106,7 @@ def test_a_compiled_step_gives_the_loss_of_the_plain_one(tmp_path, monkeypatch):
     opt = asked("--compile")
     compiled = workload.Step(opt, workload.build_model(opt, CPU), CPU)
     plain = workload.Step(asked(), workload.build_model(asked(), CPU), CPU)
-    batch = workload.synthetic_batch(opt, CPU)
+    batch = synthetic_batch(opt, CPU)
     assert hasattr(compiled.model, "_orig_mod")
     torch.testing.assert_close(compiled(*batch), plain(*batch), rtol=1e-4, atol=1e-4)
 
@@ -119,7 +131,7 @@ def test_what_a_cpu_cannot_do_is_refused_in_one_sentence_before_anything_is_buil
     built = []
     monkeypatch.setattr("sys.argv", [PROGRAM, *arguments])
     with pytest.raises(SystemExit) as ended:
-        program.main("pytorch", built.append, workload.check, workload.framework.facts)
+        program.main(workload.framework, built.append)
     assert ended.value.code == REFUSED_CODE == 3
     (sentence,) = capsys.readouterr().err.splitlines()
     assert REFUSED[arguments] in sentence

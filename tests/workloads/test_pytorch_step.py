@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from pytorch_workload import CPU, asked, small_network, torch, workload
+from pytorch_workload import CPU, asked, small_network, synthetic_batch, torch, workload
 
 from trainmark.workloads.resnet50.shared import recipe
 
@@ -13,7 +13,7 @@ def stepping(*arguments: str, rate: float = 0.01):
     opt = asked(*arguments)
     step = workload.Step(opt, small_network(), CPU)
     step.rate.fill_(rate)
-    return step, workload.synthetic_batch(opt, CPU)
+    return step, synthetic_batch(opt, CPU)
 
 
 def overflow_in(step):
@@ -68,7 +68,7 @@ def test_the_loss_is_cross_entropy_with_a_tenth_spread_over_all_classes():
 def test_the_whole_network_learns_a_batch_by_heart():
     opt = asked("--batch", "8")
     step = workload.Step(opt, workload.build_model(opt, CPU), CPU)
-    batch = workload.synthetic_batch(opt, CPU)
+    batch = synthetic_batch(opt, CPU)
     step.rate.fill_(0.005)
     losses = [step(*batch).item() for _ in range(12)]
     assert losses[0] == pytest.approx(math.log(1000), rel=0.3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmark.workloads import registry
-from trainmark.workloads.common.refusal import Refusal
+from trainmark.workloads.common.refusal import Refusal, check_machine
 from trainmark.workloads.resnet50.shared import program
 
 HOPPER, VOLTA, PASCAL = (9, 0), (7, 0), (6, 1)
@@ -16,7 +16,7 @@ LAYOUT = {"tensorflow": "NHWC"}  # on the CPU; all others train in NCHW there
 def refused(framework: str, words: str, capability=None, ranks: int = 1, **machine) -> str | None:
     opt = program.settle_options(program.parse_options(["--batch", "4096", *words.split()], "program"), ranks)
     try:
-        program.refuse(framework, opt, capability, **(ALL | machine))
+        check_machine(program.SPEC.refusals, framework, opt, capability, **(ALL | machine))
     except Refusal as refusal:
         return str(refusal)
     return None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from trainmark.base.errors import UserError
 from trainmark.metric import Metric
+from trainmark.workloads.common.recipe import Recipes
 
 __all__ = [
     "Axes",
@@ -24,6 +25,7 @@ __all__ = [
     "RecipeSummary",
     "Variant",
     "Workload",
+    "recipe_summaries",
 ]
 
 LARGEST = 10**9
@@ -90,6 +92,22 @@ class RecipeSummary:
     epochs: int
     batch: int
     target: Mapping[str, float]
+
+
+def recipe_summaries(recipes: Recipes[Any]) -> list[RecipeSummary]:
+    """Summarise the recipes in a family's folder."""
+    return [
+        RecipeSummary(
+            name=recipe.name,
+            about=recipe.about,
+            source=recipe.source,
+            optimizer=recipe.optimizer,
+            epochs=recipe.epochs,
+            batch=recipe.rate_batch,
+            target=dict(recipe.target or {}),
+        )
+        for recipe in map(recipes.read, recipes.names())
+    ]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from trainmark.workloads.declaration import Axis, Workload
 FOLDER = Path(__file__).resolve().parent
 DEFAULT = "resnet50"
 DECLARATION = "workload"  # the module of a family that holds its WORKLOAD
+SHARED = "shared"  # the module of what its programs share, where one file is enough
 ENTRY_POINTS = "trainmark.workloads"
 
 
@@ -31,9 +32,9 @@ class Family:
 
     @property
     def frameworks(self) -> tuple[str, ...]:
-        """One for each program in the folder."""
+        """One for each program in the folder; what they share may lie beside them as `shared.py`."""
         names = (path.stem for path in self.folder.glob("*.py"))
-        return tuple(sorted(name for name in names if name not in ("__init__", DECLARATION)))
+        return tuple(sorted(name for name in names if name not in ("__init__", DECLARATION, SHARED)))
 
     def module(self, framework: str) -> str:
         return f"{self.package}.{framework}"

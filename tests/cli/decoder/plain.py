@@ -6,9 +6,8 @@ import sys
 import time
 
 from trainmark import probe
-from trainmark.workloads.gpt2.shared.model import SIZES, shapes
+from trainmark.workloads.gpt2.shared import SIZES, shapes
 from trainmark.workloads.transformers import flops
-from trainmark.workloads.transformers.flops import decoder_conventions
 
 SHAPE, POSITIONS, BYTES_A_TOKEN = SIZES["mini"], 320, 1 << 20
 TENSORS = shapes(SHAPE)
@@ -45,10 +44,10 @@ run = probe.start(
     framework="plain",
     workload="decoder",
     device_name="cpu",
-    flops_per_sample=flops.decoder_flops(SHAPE, asked.length),
-    hardware_flops_per_sample=flops.decoder_hardware_flops(SHAPE, asked.length, asked.recompute or "none"),
-    flops_by_convention=decoder_conventions(SHAPE, asked.length, TENSORS),
-    bytes_per_sample=flops.decoder_bytes(SHAPE, flops.parameter_count(TENSORS), 4, tokens, asked.accumulate),
+    flops_per_sample=flops.sample_flops(SHAPE, asked.length),
+    hardware_flops_per_sample=flops.hardware_flops(SHAPE, asked.length, asked.recompute or "none"),
+    flops_by_convention=flops.conventions(SHAPE, asked.length, TENSORS),
+    bytes_per_sample=flops.sample_bytes(SHAPE, flops.parameter_count(TENSORS), 4, tokens, asked.accumulate),
 )
 for _ in range(asked.steps):
     time.sleep(0.004)

@@ -3,9 +3,8 @@
 from itertools import starmap
 
 from trainmark.workloads.declaration import Axis, Layer, Workload
-from trainmark.workloads.gpt2.shared.model import SIZES, shapes
+from trainmark.workloads.gpt2.shared import SIZES, shapes
 from trainmark.workloads.transformers import flops
-from trainmark.workloads.transformers.flops import decoder_conventions
 
 SHAPE = SIZES["mini"]
 TENSORS = shapes(SHAPE)
@@ -21,8 +20,8 @@ WORKLOAD = Workload(
         Axis("recompute", "none", "recomputed", slug="recompute-{}", choices=flops.RECOMPUTE),
     ),
     samples_per_item=lambda axes: axes["length"] * axes["accumulate"],
-    flops=lambda axes: flops.decoder_flops(SHAPE, axes["length"]),
-    hardware_flops=lambda axes: flops.decoder_hardware_flops(SHAPE, axes["length"], axes["recompute"]),
-    conventions=lambda axes: decoder_conventions(SHAPE, axes["length"], TENSORS),
+    flops=lambda axes: flops.sample_flops(SHAPE, axes["length"]),
+    hardware_flops=lambda axes: flops.hardware_flops(SHAPE, axes["length"], axes["recompute"]),
+    conventions=lambda axes: flops.conventions(SHAPE, axes["length"], TENSORS),
     layers=lambda axes: list(starmap(Layer, flops.layers(SHAPE, axes["length"], TENSORS))),
 )

@@ -15,7 +15,7 @@ from planted_errors import NO_ERROR, PLANTED
 import small_resnet
 from trainmark.runner import conformance
 from trainmark.workloads import registry
-from trainmark.workloads.resnet50.conformance.comparison import compare
+from trainmark.workloads.resnet50.shared.reference import compare
 
 RESNET50 = registry.find("resnet50")
 NCHW = conformance.variant_of(RESNET50, "NCHW")

@@ -15,13 +15,8 @@ from trainmark.runner import conformance
 from trainmark.runner.conformance import ConformanceCheck, ConformanceVerdict, code_digest
 from trainmark.workloads import registry
 from trainmark.workloads.common.chance import SKETCHES
-from trainmark.workloads.resnet50.conformance import reference
-from trainmark.workloads.resnet50.conformance.comparison import (
-    compare,
-    rank_deviations,
-    statistics_convention,
-)
-from trainmark.workloads.resnet50.shared import recipe, tensors
+from trainmark.workloads.resnet50.shared import recipe, reference, tensors
+from trainmark.workloads.resnet50.shared.reference import compare, rank_deviations, statistics_convention
 
 DIGEST = code_digest(registry.find("resnet50"), "pytorch")
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trainmark.workloads.bert.shared.model import predictions
+from trainmark.workloads.bert.shared import predictions
 from trainmark.workloads.common import chance
 from trainmark.workloads.tokens.formats import mlm
 

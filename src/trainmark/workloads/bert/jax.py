@@ -5,7 +5,7 @@ import functools
 import jax
 from jax import numpy as jnp
 
-from trainmark.workloads.bert.shared import model, program, synthetic
+from trainmark.workloads.bert.shared import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS, SPEC, shapes
 from trainmark.workloads.transformers.frameworks import jax as transformer
 from trainmark.workloads.transformers.frameworks.jax_layers import (
     add_bias,
@@ -20,7 +20,7 @@ from trainmark.workloads.transformers.frameworks.jax_layers import (
 
 # The model
 
-norm = functools.partial(layer_norm, epsilon=model.NORM_EPSILON)
+norm = functools.partial(layer_norm, epsilon=NORM_EPSILON)
 gelu = functools.partial(jax.nn.gelu, approximate=False)
 
 
@@ -29,7 +29,7 @@ def hidden(opt, weights, blocks, tokens, segments, lengths):
     x = embedding(weights["token_embedding.weight"], tokens)
     places = weights["position_embedding.weight"][: tokens.shape[1]].astype(jnp.float32)
     # A product, as its gradient is one too: a scatter of all tokens into two rows would be slow.
-    kinds = jax.nn.one_hot(segments, model.SEGMENTS, dtype=x.dtype) @ weights["segment_embedding.weight"]
+    kinds = jax.nn.one_hot(segments, SEGMENTS, dtype=x.dtype) @ weights["segment_embedding.weight"]
     x = norm(weights, "embedding_norm", (x + places + kinds).astype(x.dtype))
     return blocks(functools.partial(block, opt), x, jnp.maximum(lengths, 1) if opt.padded else None)
 
@@ -67,12 +67,12 @@ class Pretraining:
     """The network with the losses of both heads."""
 
     def __init__(self, opt):
-        self.opt, self.shapes = opt, model.shapes(opt.shape)
+        self.opt, self.shapes = opt, shapes(opt.shape)
         self.hidden = functools.partial(hidden, opt)
 
     @staticmethod
     def deviation(name):
-        return model.INITIAL_DEVIATION
+        return INITIAL_DEVIATION
 
     def loss(self, weights, blocks, batch, masked, sequences):
         """Return a micro-batch's share of the loss."""
@@ -106,5 +106,4 @@ class Pretraining:
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=Pretraining, synthetic=synthetic.bert_batches)
-    program.main("jax", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, Pretraining)

@@ -9,8 +9,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from trainmark.workloads.bert.shared import program, synthetic
-from trainmark.workloads.bert.shared.model import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS
+from trainmark.workloads.bert.shared import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS, SPEC
 
 # The model
 
@@ -137,5 +136,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build, synthetic=synthetic.bert_batches)
-    program.main("mindspore", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

@@ -5,8 +5,7 @@ import functools
 import mxnet as mx
 from mxnet.gluon import nn
 
-from trainmark.workloads.bert.shared import program, synthetic
-from trainmark.workloads.bert.shared.model import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS
+from trainmark.workloads.bert.shared import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS, SPEC
 from trainmark.workloads.transformers.frameworks import mxnet as transformer
 
 # The model. Gluon passes the array or the symbol namespace as F.
@@ -133,5 +132,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build, synthetic=synthetic.bert_batches)
-    program.main("mxnet", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

@@ -1,15 +1,12 @@
 """Training BERT in OneFlow: the model, and main; data and step are those of all transformers."""
 
-import functools
-
 from trainmark.workloads.transformers.frameworks import oneflow as transformer  # joins the ranks
 
 # isort: split
 import oneflow as flow
 from oneflow import nn
 
-from trainmark.workloads.bert.shared import program, synthetic
-from trainmark.workloads.bert.shared.model import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS
+from trainmark.workloads.bert.shared import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS, SPEC
 
 # The model
 
@@ -125,5 +122,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build, synthetic=synthetic.bert_batches)
-    program.main("oneflow", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

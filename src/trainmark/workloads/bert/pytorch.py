@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trainmark.workloads.bert.shared import program, synthetic
-from trainmark.workloads.bert.shared.model import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS
+from trainmark.workloads.bert.shared import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS, SPEC
 from trainmark.workloads.transformers.frameworks import pytorch as transformer
 
 # The model
@@ -136,5 +135,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build, synthetic=synthetic.bert_batches)
-    program.main("pytorch", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

@@ -1,9 +1,6 @@
 """Training BERT in TensorFlow: the model, and main; data and step are those of all transformers."""
 
-import functools
-
-from trainmark.workloads.bert.shared import program, synthetic
-from trainmark.workloads.bert.shared.model import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS
+from trainmark.workloads.bert.shared import INITIAL_DEVIATION, NORM_EPSILON, SEGMENTS, SPEC
 from trainmark.workloads.transformers.frameworks import tensorflow as transformer
 from trainmark.workloads.transformers.frameworks.tensorflow import Embedding, LayerNorm, Linear
 
@@ -122,5 +119,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build, synthetic=synthetic.bert_batches)
-    program.main("tensorflow", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

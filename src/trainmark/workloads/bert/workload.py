@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainmark.workloads.bert.shared import model, program
-from trainmark.workloads.declaration import Axis, Variant, Workload
+from trainmark.workloads.bert.shared import OPTIMIZERS, PREDICTIONS, SPEC
+from trainmark.workloads.declaration import Axis, Variant
 from trainmark.workloads.transformers import declare
 
-LENGTH = 128
 AXES = (
-    *declare.axes(model.SIZES, LENGTH),
-    Axis("optimizer", "recipe", "optimizer", choices=program.OPTIMIZERS, label="optimizer {}"),
-    Axis("predictions", "masked", "predictions", choices=program.PREDICTIONS, label="predictions {}"),
+    Axis("optimizer", "recipe", "optimizer", choices=OPTIMIZERS, label="optimizer {}"),
+    Axis("predictions", "masked", "predictions", choices=PREDICTIONS, label="predictions {}"),
 )
 ADAMW = declare.optimizer_variant("bert", "adamw")
 
@@ -34,6 +32,4 @@ VARIANTS = (
     *map(by_adamw, (declare.PLAIN, declare.FSDP, declare.FSDP_ACCUMULATE)),
 )
 
-WORKLOAD: Workload = declare.transformer(
-    program.SPEC, AXES, declare.conformance("bert", "lamb", VARIANTS), "seq", {"mlperf": "bert"}
-)
+WORKLOAD = declare.transformer(SPEC, {"mlperf": "bert"}, AXES, declare.conformance("bert", "lamb", VARIANTS))

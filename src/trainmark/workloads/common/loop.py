@@ -12,7 +12,7 @@ import numpy as np
 
 from trainmark import probe
 from trainmark.inside.profiler import capture
-from trainmark.workloads.common import memory_cap, optimizer
+from trainmark.workloads.common import memory_cap, optimizer, refusal
 from trainmark.workloads.common.checkpoint import Checkpoints, TrainingPosition
 from trainmark.workloads.common.own_address import AddressGuard
 from trainmark.workloads.common.refusal import REFUSED, Refusal
@@ -246,6 +246,19 @@ def main(spec, framework, training, check, facts):
     else:
         _train_by_steps(spec, opt, begun, framework, facts)
     begun.close()
+
+
+def run_program(spec, framework, training):
+    """Run the program of the module `framework`, which has its `machine` and `facts`; see `main`.
+
+    What it cannot do on this machine is refused by the family's table, `spec.refusals`.
+    """
+    name = framework.__name__.rpartition(".")[2]
+
+    def check(opt):
+        refusal.check_machine(spec.refusals, name, opt, **framework.machine(opt))
+
+    main(spec, name, training, check, framework.facts)
 
 
 def _train_by_steps(spec, opt, training, framework, facts):

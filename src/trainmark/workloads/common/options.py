@@ -78,3 +78,8 @@ def loss_scale(text):
     if not 0 < scale < float("inf"):
         raise ValueError(text)
     return scale
+
+
+def element_bytes(options):
+    """Return the bytes of a number of the activations."""
+    return 2 if options.precision in ("amp", "bf16") else 4

@@ -40,6 +40,16 @@ def check(table, **asked):
             raise Refusal(sentence.format(**asked))
 
 
+def check_machine(table, framework, opt, capability=None, **machine):
+    """Refuse what cannot be had here; `capability` is that of the GPU, None where none is used.
+
+    Rows name options, fields of the recipe, and what else `machine` has.
+    """
+    asked = dict(vars(opt.recipe), **vars(opt))
+    asked.update(machine, framework=framework, title=TITLES[framework], several_ranks=opt.world_size > 1)
+    check(table, capability=capability, **asked)
+
+
 def _holds(value, wanted):
     if isinstance(wanted, bool):
         return bool(value) == wanted

@@ -21,6 +21,7 @@ class TrainingSpec:
     shapes(options)                of every tensor by its canonical name
     is_statistic(name)             whether each rank keeps that tensor to itself
     observe(options, training)     what is compared with the reference, as JSON
+    refusals                       a table of `refusal.py`, for programs that `loop.run_program` runs
 
     A feed has `training(epoch, first)`, `evaluation()`, `endless()`, `steps_per_epoch`, `validation_samples`,
     `open(training)`, `close()`, and facts of the data for `run_start` and `run_end`: `start_facts()` and

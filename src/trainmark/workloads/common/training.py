@@ -1,15 +1,20 @@
 """The training that the loop drives: the same few verbs in every framework's file."""
 
+import itertools
+
 from trainmark.workloads.common.gradient_clock import Untimed
 from trainmark.workloads.common.memory_cap import process_memory_peak
+
+SYNTHETIC_BATCHES = 4  # that a host loader hands out in turn
 
 
 class Training:
     """One rank's training. A framework's file gives, beside what is defined here:
 
     Training(opt)                  builds model, optimizer and ranks on the device
-    .batches()                     an endless stream of synthetic batches that `step` takes
-    .place(*arrays)                such a batch from host arrays
+    .host_batches(count)           synthetic batches as arrays on the host
+    .place(*arrays)                a batch that `step` takes from host arrays
+    .cycled(batches)               an endless stream of the host's batches in turn, copied step by step
     .feed(batches)                 such batches from those of the host loader
     .step(*batch, rate=, lam=1.0)  forward, backward and update; returns the rank's own loss, waits for
                                    nothing. `lam` is the mixing coefficient, given where the recipe has mixup
@@ -31,6 +36,12 @@ class Training:
 
     gradient_clock = Untimed()  # tells computing from waiting for other ranks, where a framework can
     allocate = None  # `allocate(shape, dtype)`: host memory that the device copies from faster
+
+    def batches(self):
+        """Return an endless stream: one batch that stays on the device, or several copied to it in turn."""
+        if self.opt.data == "synthetic":
+            return itertools.repeat(self.place(*self.host_batches(1)[0]))
+        return self.cycled(self.host_batches(SYNTHETIC_BATCHES))
 
     def clock(self):
         """Return a clock for the probe, None where a step is over when its call returns."""

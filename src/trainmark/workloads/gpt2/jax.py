@@ -6,7 +6,7 @@ import math
 import jax
 from jax import numpy as jnp
 
-from trainmark.workloads.gpt2.shared import model, program
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC, shapes
 from trainmark.workloads.transformers.frameworks import jax as transformer
 from trainmark.workloads.transformers.frameworks.jax_layers import (
     attention,
@@ -18,7 +18,7 @@ from trainmark.workloads.transformers.frameworks.jax_layers import (
 
 # The model
 
-norm = functools.partial(layer_norm, epsilon=model.NORM_EPSILON)
+norm = functools.partial(layer_norm, epsilon=NORM_EPSILON)
 
 
 def hidden(opt, weights, blocks, tokens):
@@ -39,16 +39,13 @@ def block(opt, weights, x):
 def deviation(layers, name):
     """Return that of a matrix as in the paper: what enters the residual stream is made smaller."""
     small = name.endswith(("out.weight", "down.weight"))
-    return model.INITIAL_DEVIATION / (math.sqrt(2 * layers) if small else 1.0)
+    return INITIAL_DEVIATION / (math.sqrt(2 * layers) if small else 1.0)
 
 
 def build(opt):
     deviations = functools.partial(deviation, opt.shape.layers)
-    shapes = model.shapes(opt.shape)
-    return transformer.Decoder(opt, shapes, hidden, deviations, head="token_embedding.weight")
+    return transformer.Decoder(opt, shapes(opt.shape), hidden, deviations, head="token_embedding.weight")
 
 
 if __name__ == "__main__":
-    program.main(
-        "jax", functools.partial(transformer.Training, build=build), transformer.check, transformer.facts
-    )
+    SPEC.main(transformer, build)

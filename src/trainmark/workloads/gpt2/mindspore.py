@@ -1,6 +1,5 @@
 """Training GPT-2 in MindSpore: the model, and main; data and step are those of all transformers."""
 
-import functools
 import math
 
 from trainmark.workloads.transformers.frameworks import mindspore as transformer  # before its own import
@@ -10,8 +9,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.gpt2.shared.model import INITIAL_DEVIATION, NORM_EPSILON
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC
 
 # The model
 
@@ -63,5 +61,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build)
-    program.main("mindspore", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

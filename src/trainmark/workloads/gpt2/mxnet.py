@@ -5,8 +5,7 @@ import math
 
 from mxnet.gluon import nn
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.gpt2.shared.model import INITIAL_DEVIATION, NORM_EPSILON
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC
 from trainmark.workloads.transformers.frameworks import mxnet as transformer
 from trainmark.workloads.transformers.frameworks.mxnet import embedding, linear
 
@@ -65,5 +64,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build)
-    program.main("mxnet", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

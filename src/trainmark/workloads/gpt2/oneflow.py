@@ -1,6 +1,5 @@
 """Training GPT-2 in OneFlow: the model, and main; data and step are those of all transformers."""
 
-import functools
 import math
 
 from trainmark.workloads.transformers.frameworks import oneflow as transformer  # joins the ranks
@@ -9,8 +8,7 @@ from trainmark.workloads.transformers.frameworks import oneflow as transformer  
 import oneflow as flow
 from oneflow import nn
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.gpt2.shared.model import INITIAL_DEVIATION, NORM_EPSILON
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC
 
 # The model
 
@@ -62,5 +60,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build)
-    program.main("oneflow", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

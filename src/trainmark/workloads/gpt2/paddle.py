@@ -10,8 +10,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.gpt2.shared.model import INITIAL_DEVIATION, NORM_EPSILON
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC
 
 # The model
 
@@ -67,6 +66,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    program.main(
-        "paddle", functools.partial(transformer.Training, build=build), transformer.check, transformer.facts
-    )
+    SPEC.main(transformer, build)

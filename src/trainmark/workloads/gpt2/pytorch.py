@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.gpt2.shared.model import INITIAL_DEVIATION, NORM_EPSILON
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC
 from trainmark.workloads.transformers.frameworks import pytorch as transformer
 
 # The model
@@ -70,6 +69,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    program.main(
-        "pytorch", functools.partial(transformer.Training, build=build), transformer.check, transformer.facts
-    )
+    SPEC.main(transformer, build)

@@ -1,10 +1,8 @@
 """Training GPT-2 in TensorFlow: the model, and main; data and step are those of all transformers."""
 
-import functools
 import math
 
-from trainmark.workloads.gpt2.shared import program
-from trainmark.workloads.gpt2.shared.model import INITIAL_DEVIATION, NORM_EPSILON
+from trainmark.workloads.gpt2.shared import INITIAL_DEVIATION, NORM_EPSILON, SPEC
 from trainmark.workloads.transformers.frameworks import tensorflow as transformer
 from trainmark.workloads.transformers.frameworks.tensorflow import Embedding, LayerNorm, Linear
 
@@ -62,5 +60,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    training = functools.partial(transformer.Training, build=build)
-    program.main("tensorflow", training, transformer.check, transformer.facts)
+    SPEC.main(transformer, build)

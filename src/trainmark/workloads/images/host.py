@@ -13,10 +13,10 @@ import numpy as np
 from trainmark.workloads.common import chance
 from trainmark.workloads.images import jpeg, sampling
 from trainmark.workloads.images.dataset import BadImage
+from trainmark.workloads.images.sampling import PADDING
 
 AHEAD = 3  # batches in the making beside the one that is asked for
 BATCHES_IN_USE = 2  # batches that stay untouched after they were given out
-PADDING = -1  # the label of a place without an image
 WHOLE_BATCH = -1  # the place of a task that is a whole batch
 
 CropDraw = collections.namedtuple("CropDraw", "training least key")
@@ -79,16 +79,13 @@ class HostLoader:
 
     def evaluation(self):
         """Every image once over all ranks; as many batches on each, padded with zeros and the label -1."""
-        share = sampling.evaluation_share(self.split.count, self.rank, self.world_size)
-        batches = sampling.evaluation_batches(self.split.count, self.batch, self.world_size)
-        padded = np.full(batches * self.batch, PADDING)
-        padded[: len(share)] = share
+        batches = sampling.evaluation_images(self.split.count, self.batch, self.rank, self.world_size)
 
         def window(_):
             return lambda width, height: sampling.evaluation_window(width, height, self.size)
 
         draw = CropDraw(training=False, least=self.least_area, key=0)
-        return self._pass(iter(padded.reshape(batches, self.batch)), window, draw, substitute=False)
+        return self._pass(iter(batches), window, draw, substitute=False)
 
     def close(self):
         """Ends the threads of every iterator that is still open."""

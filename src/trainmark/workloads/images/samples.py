@@ -1,9 +1,14 @@
-"""One image after another for loaders whose workers are processes: Pillow decodes, numpy normalises."""
+"""What the frameworks' own loaders share: the sets they read, which images a rank has, and padding.
+
+For those whose workers are processes, one image after another: Pillow decodes, numpy normalises.
+"""
+
+import itertools
 
 import numpy as np
 
 from trainmark.workloads.images import dataset, jpeg, sampling
-from trainmark.workloads.images.host import PADDING
+from trainmark.workloads.images.sampling import PADDING
 
 MEAN = np.array(sampling.MEAN, np.float32)
 SCALE = 1 / np.array(sampling.DEVIATION, np.float32)
@@ -43,29 +48,68 @@ class Samples:
         return np.ascontiguousarray(image.transpose(2, 0, 1)) if self.layout == "NCHW" else image
 
 
-def training_samples(opt, split, epoch, first):
-    """The samples of this rank's batches from `first` on, in the order of the epoch."""
-    places = sampling.training_share(split.count, opt.batch, opt.rank, opt.world_size)[first:]
-    return Samples(opt, split, epoch, sampling.epoch_order(split.count, opt.seed, epoch)[places].reshape(-1))
+class OwnLoader:
+    """One framework's way from images on disk to batches: `training(epoch, first)` and `evaluation()`.
+
+    It reads sets of these `formats`, of any where none is named; if `repeatable`, with the same crops again.
+    """
+
+    formats, repeatable = (), False
+
+    def __init__(self, opt):
+        if self.formats:
+            dataset.require_format(opt.dataset, *self.formats)
+        self.opt = opt
+        self.train = dataset.open_split(opt.dataset, "train")
+        self.val = dataset.open_split(opt.dataset, "val")
+
+    def training_steps(self):
+        return sampling.steps_per_epoch(self.train.count, self.opt.batch, self.opt.world_size)
+
+    def training_images(self, epoch, first):
+        """(batches, batch) images of this rank from batch `first` on, in the order of the epoch."""
+        opt, count = self.opt, self.train.count
+        places = sampling.training_share(count, opt.batch, opt.rank, opt.world_size)[first:]
+        return sampling.epoch_order(count, opt.seed, epoch)[places]
+
+    def evaluation_share(self):
+        """The images that this rank evaluates."""
+        return sampling.evaluation_share(self.val.count, self.opt.rank, self.opt.world_size)
+
+    def evaluation_batches(self):
+        return sampling.evaluation_batches(self.val.count, self.opt.batch, self.opt.world_size)
+
+    def evaluation_images(self):
+        """(batches, batch) images of this rank, as many batches on every rank, -1 where there is none."""
+        opt = self.opt
+        return sampling.evaluation_images(self.val.count, opt.batch, opt.rank, opt.world_size)
+
+    def padded(self, batches, empty):
+        """Yield as many batches on every rank, those that `fill` makes whole; `empty` has no image."""
+        endless = itertools.chain(batches, itertools.repeat(empty))
+        for images, labels in itertools.islice(endless, self.evaluation_batches()):
+            short = self.opt.batch - len(labels)
+            yield self.fill(images, labels, short) if short else (images, labels)
 
 
-def evaluation_samples(opt, split):
-    return Samples(opt, split, None, evaluation_images(opt, split.count).reshape(-1))
+class PillowLoader(OwnLoader):
+    """A map-style dataset in worker processes; a framework gives `loader(samples)`."""
 
+    repeatable = True
 
-def evaluation_images(opt, count):
-    """(batches, batch) images of this rank, as many batches on every rank, -1 where there is none."""
-    share = sampling.evaluation_share(count, opt.rank, opt.world_size)
-    batches = sampling.evaluation_batches(count, opt.batch, opt.world_size)
-    padded = np.full(batches * opt.batch, PADDING)
-    padded[: len(share)] = share
-    return padded.reshape(batches, opt.batch)
+    def __init__(self, opt):
+        try:
+            jpeg.codec("pillow")
+        except jpeg.CodecMissing as error:
+            raise dataset.UnfitImages(
+                f"this loader decodes with Pillow: {error} (`pip install pillow`)."
+            ) from error
+        super().__init__(opt)
 
+    def training(self, epoch, first=0):
+        images = self.training_images(epoch, first).reshape(-1)
+        return iter(self.loader(Samples(self.opt, self.train, epoch, images)))
 
-def check_pillow():
-    try:
-        jpeg.codec("pillow")
-    except jpeg.CodecMissing as error:
-        raise dataset.UnfitImages(
-            f"this loader decodes with Pillow: {error} (`pip install pillow`)."
-        ) from error
+    def evaluation(self):
+        images = self.evaluation_images().reshape(-1)
+        return iter(self.loader(Samples(self.opt, self.val, None, images)))

@@ -20,6 +20,8 @@ DEVIATION = (0.229 * 255, 0.224 * 255, 0.225 * 255)
 
 LOG_ASPECT = (math.log(ASPECT[0]), math.log(ASPECT[1]))
 
+PADDING = -1  # in place of an image, and its label, where there is none
+
 # `left top width height`: what becomes the output, in pixels of the image, not always whole ones.
 # `inside`: whether pixels beyond it are out of the filter's sight (cut, then resized: training) or not
 # (resized, then cut: evaluation).
@@ -97,3 +99,11 @@ def evaluation_batches(count, batch, world_size):
     """How many batches every rank evaluates: as many on each, the last ones padded."""
     longest = -(-count // world_size)
     return -(-longest // batch)
+
+
+def evaluation_images(count, batch, rank, world_size):
+    """(batches, batch) images of this rank, PADDING where there is none."""
+    share, batches = evaluation_share(count, rank, world_size), evaluation_batches(count, batch, world_size)
+    padded = np.full(batches * batch, PADDING)
+    padded[: len(share)] = share
+    return padded.reshape(batches, batch)

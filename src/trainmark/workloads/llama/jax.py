@@ -7,7 +7,7 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from trainmark.workloads.llama.shared import model, program
+from trainmark.workloads.llama.shared import INITIAL_DEVIATION, NORM_EPSILON, ROTARY_BASE, SPEC, shapes
 from trainmark.workloads.transformers.frameworks import jax as transformer
 from trainmark.workloads.transformers.frameworks.jax_layers import (
     attention,
@@ -45,14 +45,14 @@ def rms_norm(weights, name, x):
     """Divide the last axis by its root mean square (Zhang and Sennrich 2019), in float32."""
     with jax.named_scope(name + ".rms_norm"):
         wide = x.astype(jnp.float32)
-        normal = wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + model.NORM_EPSILON)
+        normal = wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + NORM_EPSILON)
         return (normal * weights[name + ".scale"].astype(jnp.float32)).astype(x.dtype)
 
 
 def rotary_angles(width, length):
     """Return the cosines and sines of every position, for half of a head's width."""
     half = width // 2
-    angles = np.outer(np.arange(length), model.ROTARY_BASE ** (-np.arange(half) / half))
+    angles = np.outer(np.arange(length), ROTARY_BASE ** (-np.arange(half) / half))
     return tuple(function(angles)[:, None, :].astype(np.float32) for function in (np.cos, np.sin))
 
 
@@ -65,14 +65,12 @@ def rotated(x, angles):
 
 
 def deviation(name):
-    return model.INITIAL_DEVIATION
+    return INITIAL_DEVIATION
 
 
 def build(opt):
-    return transformer.Decoder(opt, model.shapes(opt.shape), hidden, deviation, head="head.weight")
+    return transformer.Decoder(opt, shapes(opt.shape), hidden, deviation, head="head.weight")
 
 
 if __name__ == "__main__":
-    program.main(
-        "jax", functools.partial(transformer.Training, build=build), transformer.check, transformer.facts
-    )
+    SPEC.main(transformer, build)

@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trainmark.workloads.llama.shared import program
-from trainmark.workloads.llama.shared.model import INITIAL_DEVIATION, NORM_EPSILON, ROTARY_BASE
+from trainmark.workloads.llama.shared import INITIAL_DEVIATION, NORM_EPSILON, ROTARY_BASE, SPEC
 from trainmark.workloads.transformers.frameworks import pytorch as transformer
 
 # The model
@@ -91,6 +90,4 @@ def build(opt):
 
 
 if __name__ == "__main__":
-    program.main(
-        "pytorch", functools.partial(transformer.Training, build=build), transformer.check, transformer.facts
-    )
+    SPEC.main(transformer, build)

@@ -1,7 +1,6 @@
 """ResNet-50 v1.5 in JAX: the model, the data, the step, main."""
 
 import functools
-import itertools
 from typing import NamedTuple
 
 import jax
@@ -44,13 +43,10 @@ def bottleneck(net, name, x, stride):
 def resnet50(net, x):
     x = jax.nn.relu(batch_norm(net, "stem.norm", conv(net, "stem.conv", x, 2)))
     x = max_pool(net, x)
-    index = 0
-    for stage, (depth, _) in enumerate(recipe.STAGES):
-        for block in range(depth):
-            name, stride = f"blocks.{index}", 2 if block == 0 and stage > 0 else 1
-            with jax.named_scope(name):
-                x = bottleneck(net, name, x, stride)
-            index += 1
+    for index, (_, _, stride) in enumerate(recipe.bottlenecks()):
+        name = f"blocks.{index}"
+        with jax.named_scope(name):
+            x = bottleneck(net, name, x, stride)
     x = x.mean(axis=(net.layout.index("H"), net.layout.index("W")))
     weight, bias = net.weights["classifier.weight"], net.weights["classifier.bias"]
     return x @ weight.astype(x.dtype).T + bias.astype(x.dtype)
@@ -97,9 +93,6 @@ def max_pool(net, x):
     return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
 
 
-facts = framework.facts
-
-
 def build_model(opt):
     """Return every tensor by its canonical name; drawn on the host, so that all ranks begin alike."""
     random = np.random.default_rng(opt.seed)
@@ -117,26 +110,6 @@ def build_model(opt):
 
 
 # The data
-
-
-def batches(opt, own):
-    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
-    if opt.data == "synthetic":
-        return itertools.repeat(place(opt, own, *data.synthetic_batches(opt, 1)[0]))
-    pool = [arranged(opt, *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
-    return framework.cycled(pool, own, opt.device)
-
-
-def place(opt, own, images, labels):
-    """Copy host arrays, images as NCHW, to the rank's own device."""
-    return tuple(put(own, part) for part in arranged(opt, images, labels))
-
-
-def arranged(opt, images, labels):
-    """Return host arrays in the layout that was asked for."""
-    if opt.layout == "NHWC":
-        images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-    return images, labels.astype(np.int32)
 
 
 def normalise(opt, own, loaded):
@@ -263,7 +236,7 @@ def count(opt, state, images, labels):
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
@@ -271,11 +244,10 @@ class Training(framework.Training):
         self.run_step, self.count = compiled(opt, self.mesh)
         self.load(build_model(opt))
 
-    def batches(self):
-        return batches(self.opt, self.own)
-
-    def place(self, images, labels):
-        return place(self.opt, self.own, images, labels)
+    def arranged(self, images, labels):
+        if self.opt.layout == "NHWC":
+            images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+        return images, labels.astype(np.int32)
 
     def feed(self, loaded):
         return normalise(self.opt, self.own, loaded)
@@ -314,10 +286,5 @@ class Training(framework.Training):
         return on_host({"scale": self.state.scale, "good_steps": self.state.good_steps})
 
 
-def check(opt):
-    """Refuse what JAX cannot do on this machine; asked before anything starts."""
-    program.refuse("jax", opt, framework.capability(opt))
-
-
 if __name__ == "__main__":
-    program.main("jax", Training, check, facts)
+    program.main(framework, Training)

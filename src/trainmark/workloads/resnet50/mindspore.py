@@ -1,7 +1,5 @@
 """ResNet-50 v1.5 in MindSpore: the model, the data, the step, main."""
 
-import itertools
-
 import mindspore as ms
 import numpy as np
 from mindspore import amp, nn, ops
@@ -24,7 +22,7 @@ class Bottleneck(nn.Cell):
         self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
         self.relu = nn.ReLU()
         self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
+        if recipe.has_shortcut(inputs, width, stride):
             self.shortcut = nn.SequentialCell(conv(inputs, outputs, 1, stride), batch_norm(outputs))
 
     def construct(self, x):
@@ -39,14 +37,10 @@ class ResNet50(nn.Cell):
         self.stem = nn.SequentialCell(
             conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(), nn.MaxPool2d(3, stride=2, pad_mode="pad", padding=1)
         )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.SequentialCell(*blocks)
+        self.blocks = nn.SequentialCell(*(Bottleneck(*block) for block in recipe.bottlenecks()))
+        he_normal = HeNormal(nonlinearity="linear")
         self.classifier = nn.Dense(
-            channels, recipe.CLASSES, weight_init=HeNormal(nonlinearity="linear"), bias_init="zeros"
+            recipe.features(), recipe.CLASSES, weight_init=he_normal, bias_init="zeros"
         )
 
     def construct(self, x):
@@ -92,14 +86,6 @@ def build_model(opt):
 
 
 # The data
-
-
-def batches(opt):
-    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
-    if opt.data == "synthetic":
-        return itertools.repeat(place(*data.synthetic_batches(opt, 1)[0]))
-    # A tensor keeps its copy on the device once it has one: only a new one is copied again.
-    return (place(*batch) for batch in itertools.cycle(data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)))
 
 
 def place(images, labels):
@@ -211,16 +197,13 @@ def is_trained(parameter):
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         super().__init__(opt)
         model = build_model(opt)
         self.update, self.evaluation = Step(opt, model), Evaluation(model)
-
-    def batches(self):
-        return batches(self.opt)
 
     def place(self, images, labels):
         return place(images, labels)
@@ -273,10 +256,5 @@ class Training(framework.Training):
         return framework.scaler_state(self.update.scaler)
 
 
-def check(opt):
-    """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
-    program.refuse("mindspore", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("mindspore", Training, check, framework.facts)
+    program.main(framework, Training)

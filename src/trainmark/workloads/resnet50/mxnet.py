@@ -24,7 +24,7 @@ class Bottleneck(nn.HybridBlock):
         self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
         self.relu = nn.Activation("relu")
         self.shortcut = nn.HybridSequential()
-        if stride != 1 or inputs != outputs:
+        if recipe.has_shortcut(inputs, width, stride):
             self.shortcut.add(conv(inputs, outputs, 1, stride), batch_norm(outputs))
 
     def hybrid_forward(self, F, x):  # noqa: N803 - Gluon passes the array or the symbol namespace as F
@@ -40,14 +40,11 @@ class ResNet50(nn.HybridBlock):
         self.stem.add(
             conv(3, 64, 7, 2), batch_norm(64), nn.Activation("relu"), nn.MaxPool2D(3, strides=2, padding=1)
         )
-        self.blocks, channels = nn.HybridSequential(), 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                self.blocks.add(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
+        self.blocks = nn.HybridSequential()
+        self.blocks.add(*(Bottleneck(*block) for block in recipe.bottlenecks()))
         self.pool = nn.GlobalAvgPool2D()
         normal = mx.init.Xavier("gaussian", factor_type="in", magnitude=1)
-        self.classifier = nn.Dense(recipe.CLASSES, in_units=channels, weight_initializer=normal)
+        self.classifier = nn.Dense(recipe.CLASSES, in_units=recipe.features(), weight_initializer=normal)
 
     def hybrid_forward(self, F, x):  # noqa: N803
         return self.classifier(self.pool(self.blocks(self.stem(x))))
@@ -88,12 +85,6 @@ def build_model(opt):
 
 
 # The data
-
-
-def batches(opt):
-    """Return an endless stream: one batch, or several in turn; on the CPU there is nothing to copy."""
-    count = 1 if opt.data == "synthetic" else data.SYNTHETIC_BATCHES
-    return itertools.cycle([place(*batch) for batch in data.synthetic_batches(opt, count)])
 
 
 def place(images, labels):
@@ -216,7 +207,7 @@ class Bucket(framework.Bucket):
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
@@ -224,9 +215,6 @@ class Training(framework.Training):
         self.model = build_model(opt)
         self.trained = [p for p in self.model.collect_params().values() if p.grad_req != "null"]
         self.update = Step(opt, self.model, self.ranks)
-
-    def batches(self):
-        return batches(self.opt)
 
     def place(self, images, labels):
         return place(images, labels)
@@ -271,10 +259,5 @@ class Training(framework.Training):
         return {"last_rate": self.update.last_rate}
 
 
-def check(opt):
-    """Refuse what MXNet cannot do on this machine; asked before anything starts."""
-    program.refuse("mxnet", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("mxnet", Training, check, framework.facts)
+    program.main(framework, Training)

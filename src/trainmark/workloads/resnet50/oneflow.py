@@ -23,7 +23,7 @@ class Bottleneck(nn.Module):
         self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
         self.relu = nn.ReLU(inplace=True)
         self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
+        if recipe.has_shortcut(inputs, width, stride):
             self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
 
     def forward(self, x):
@@ -39,13 +39,8 @@ class ResNet50(nn.Module):
         self.stem = nn.Sequential(
             conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
         )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.Sequential(*blocks)
-        self.classifier = nn.Linear(channels, recipe.CLASSES)
+        self.blocks = nn.Sequential(*(Bottleneck(*block) for block in recipe.bottlenecks()))
+        self.classifier = nn.Linear(recipe.features(), recipe.CLASSES)
         nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
         nn.init.zeros_(self.classifier.bias)
 
@@ -88,14 +83,6 @@ def build_model(opt):
 
 
 # The data
-
-
-def batches(opt):
-    """Return an endless stream: one batch that stays on the device, or several that the step copies to it."""
-    if opt.data == "synthetic":
-        return itertools.repeat(place(opt, opt.device, *data.synthetic_batches(opt, 1)[0]))
-    pool = [place(opt, "cpu", *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
-    return itertools.cycle(pool)
 
 
 def place(opt, device, images, labels):
@@ -270,7 +257,7 @@ class EvaluationGraph(nn.Graph):
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
@@ -278,11 +265,12 @@ class Training(framework.Training):
         model = build_model(opt)
         self.update, self.evaluation = Step(opt, model), EvaluationGraph(opt, model)
 
-    def batches(self):
-        return batches(self.opt)
+    def cycled(self, batches):
+        # The graph copies them to the device.
+        return itertools.cycle([self.place_on("cpu", *batch) for batch in batches])
 
-    def place(self, images, labels):
-        return place(self.opt, self.opt.device, images, labels)
+    def place_on(self, device, images, labels):
+        return place(self.opt, device, images, labels)
 
     def feed(self, loaded):
         return normalise(self.opt, loaded)
@@ -349,10 +337,5 @@ def on_host(opt, named):
     return {name: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for name, v in values.items()}
 
 
-def check(opt):
-    """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    program.refuse("oneflow", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("oneflow", Training, check, framework.facts)
+    program.main(framework, Training)

@@ -1,7 +1,5 @@
 """ResNet-50 v1.5 in Paddle: the model, the data, the step, main."""
 
-import itertools
-
 import numpy as np
 import paddle
 from paddle import nn
@@ -25,7 +23,7 @@ class Bottleneck(nn.Layer):
         self.conv3, self.bn3 = conv(width, outputs, 1, 1, layout), batch_norm(outputs, layout)
         self.relu = nn.ReLU()
         self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
+        if recipe.has_shortcut(inputs, width, stride):
             self.shortcut = nn.Sequential(
                 conv(inputs, outputs, 1, stride, layout), batch_norm(outputs, layout)
             )
@@ -46,15 +44,10 @@ class ResNet50(nn.Layer):
             nn.ReLU(),
             nn.MaxPool2D(3, stride=2, padding=1, data_format=layout),
         )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                stride = 2 if block == 0 and stage > 0 else 1
-                blocks.append(Bottleneck(channels, width, stride, layout))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.Sequential(*blocks)
+        self.blocks = nn.Sequential(*(Bottleneck(*block, layout) for block in recipe.bottlenecks()))
         normal, zeros = nn.initializer.KaimingNormal(nonlinearity="linear"), nn.initializer.Constant(0.0)
-        self.classifier = nn.Linear(channels, recipe.CLASSES, weight_attr=normal, bias_attr=zeros)
+        features = recipe.features()
+        self.classifier = nn.Linear(features, recipe.CLASSES, weight_attr=normal, bias_attr=zeros)
 
     def forward(self, x):
         x = self.blocks(self.stem(x))
@@ -99,23 +92,6 @@ def build_model(opt):
 
 
 # The data
-
-
-def batches(opt):
-    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
-    if opt.data == "synthetic":
-        return itertools.repeat(place(opt, *data.synthetic_batches(opt, 1)[0]))
-    pool = data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)
-    return framework.cycled([to_layout(opt, *batch) for batch in pool], opt)
-
-
-def place(opt, images, labels):
-    """Copy host arrays, images as NCHW, to the device in the layout that was asked for."""
-    return framework.placed(to_layout(opt, images, labels))
-
-
-def to_layout(opt, images, labels):
-    return (np.ascontiguousarray(images.transpose(0, 2, 3, 1)) if opt.layout == "NHWC" else images), labels
 
 
 def normalise(opt, loaded):
@@ -210,7 +186,7 @@ def is_trained(parameter):
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
@@ -221,11 +197,10 @@ class Training(framework.Training):
         )
         self.update = Step(opt, model)
 
-    def batches(self):
-        return batches(self.opt)
-
-    def place(self, images, labels):
-        return place(self.opt, images, labels)
+    def arranged(self, images, labels):
+        if self.opt.layout == "NHWC":
+            images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+        return images, labels
 
     def feed(self, loaded):
         return normalise(self.opt, loaded)
@@ -272,10 +247,5 @@ def on_host(named):
     return {name: turned(name, tensor.numpy()) for name, tensor in named}
 
 
-def check(opt):
-    """Refuse what Paddle cannot do on this machine; asked before anything starts."""
-    program.refuse("paddle", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("paddle", Training, check, framework.facts)
+    program.main(framework, Training)

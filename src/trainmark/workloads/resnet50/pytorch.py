@@ -24,7 +24,7 @@ class Bottleneck(nn.Module):
         self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
         self.relu = nn.ReLU(inplace=True)
         self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
+        if recipe.has_shortcut(inputs, width, stride):
             self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
 
     def forward(self, x):
@@ -39,13 +39,8 @@ class ResNet50(nn.Module):
         self.stem = nn.Sequential(
             conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
         )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.Sequential(*blocks)
-        self.classifier = nn.Linear(channels, recipe.CLASSES)
+        self.blocks = nn.Sequential(*(Bottleneck(*block) for block in recipe.bottlenecks()))
+        self.classifier = nn.Linear(recipe.features(), recipe.CLASSES)
         nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
         nn.init.zeros_(self.classifier.bias)
 
@@ -93,18 +88,6 @@ def memory_format(opt):
 
 
 # The data
-
-
-def batches(opt, device, resident):
-    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
-    if opt.data == "synthetic":
-        return itertools.repeat(resident)
-    pool = [place(opt, "cpu", *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
-    return framework.cycled(pool, device)
-
-
-def synthetic_batch(opt, device):
-    return place(opt, device, *data.synthetic_batches(opt, 1)[0])
 
 
 def place(opt, device, images, labels):
@@ -239,7 +222,7 @@ class CapturedStep:
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
@@ -248,17 +231,18 @@ class Training(framework.Training):
         self.plain = next(module for module in model.modules() if isinstance(module, ResNet50))
         self.update = step_class(opt)(opt, model, self.device)
         resident = opt.data == "synthetic" or opt.cuda_graph
-        self.resident = synthetic_batch(opt, self.device) if resident else None
+        self.resident = self.place(*self.host_batches(1)[0]) if resident else None
         # The rate is still zero here: what warms the capture up does not move the weights.
         captured = opt.cuda_graph and CapturedStep(self.update, *self.resident)
         self.run_step = captured or self.update
         self.gradient_clock = self.update.gradient_clock
 
     def batches(self):
-        return batches(self.opt, self.device, self.resident)
+        # The very batch that a step was captured with, which then need not be copied.
+        return itertools.repeat(self.resident) if self.opt.data == "synthetic" else super().batches()
 
-    def place(self, images, labels):
-        return place(self.opt, self.device, images, labels)
+    def place_on(self, device, images, labels):
+        return place(self.opt, device, images, labels)
 
     def feed(self, loaded):
         return normalise(self.opt, self.device, loaded)
@@ -309,10 +293,5 @@ class Training(framework.Training):
         return self.update.fallbacks()
 
 
-def check(opt):
-    """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
-    program.refuse("pytorch", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("pytorch", Training, check, framework.facts)
+    program.main(framework, Training)

@@ -1,6 +1,5 @@
 """ResNet-50 v1.5 in TensorFlow: the model, the data, the step, main."""
 
-import itertools
 from typing import NamedTuple
 
 from trainmark.workloads.common import optimizer
@@ -24,7 +23,7 @@ class Bottleneck(tf.Module):
         self.conv2, self.bn2 = Conv(width, width, 3, stride, layout), BatchNorm(width, layout)
         self.conv3, self.bn3 = Conv(width, outputs, 1, 1, layout), BatchNorm(outputs, layout)
         self.shortcut = []
-        if stride != 1 or inputs != outputs:
+        if recipe.has_shortcut(inputs, width, stride):
             self.shortcut = [Conv(inputs, outputs, 1, stride, layout), BatchNorm(outputs, layout)]
 
     def __call__(self, x, training):
@@ -41,13 +40,8 @@ class ResNet50(tf.Module):
     def __init__(self, layout):
         super().__init__()
         self.stem = [Conv(3, 64, 7, 2, layout), BatchNorm(64, layout), MaxPool(layout)]
-        self.blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                stride = 2 if block == 0 and stage > 0 else 1
-                self.blocks.append(Bottleneck(channels, width, stride, layout))
-                channels = width * recipe.EXPANSION
-        self.classifier = Linear(channels, recipe.CLASSES)
+        self.blocks = [Bottleneck(*block, layout) for block in recipe.bottlenecks()]
+        self.classifier = Linear(recipe.features(), recipe.CLASSES)
         self.layout = layout
 
     def __call__(self, x, training=True):
@@ -181,15 +175,6 @@ def build_model(opt):
 # The data
 
 
-def batches(opt):
-    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
-    if opt.data == "synthetic":
-        return itertools.repeat(place(opt, *data.synthetic_batches(opt, 1)[0]))
-    with tf.device("CPU:0"):
-        pool = [place(opt, *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
-    return framework.cycled(pool, opt.device)
-
-
 def place(opt, images, labels):
     """Copy host arrays, images as NCHW, to the device in the layout that was asked for."""
     if opt.layout == "NHWC":
@@ -297,7 +282,7 @@ def smoothed_cross_entropy(logits, labels, smoothing):
 # Main
 
 
-class Training(framework.Training):
+class Training(data.ImageTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
@@ -306,9 +291,6 @@ class Training(framework.Training):
             self.update = Step(opt, build_model(opt))
         self.run_step = self.replicated(self.update)
         self.count = self.replicated(self.update.count)
-
-    def batches(self):
-        return batches(self.opt)
 
     def place(self, images, labels):
         return place(self.opt, images, labels)
@@ -347,10 +329,5 @@ def on_host(named):
     return {name: canonical(variable.numpy()) for name, variable in named.items()}
 
 
-def check(opt):
-    """Refuse what TensorFlow cannot do on this machine; asked before anything starts."""
-    program.refuse("tensorflow", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("tensorflow", Training, check, framework.facts)
+    program.main(framework, Training)

@@ -12,8 +12,8 @@ from trainmark.workloads.declaration import (
     Comparison,
     Conformance,
     Layer,
-    RecipeSummary,
     Workload,
+    recipe_summaries,
 )
 from trainmark.workloads.resnet50.shared import recipe
 from trainmark.workloads.resnet50.shared.recipe import METRICS
@@ -38,22 +38,6 @@ def layers(axes: Axes) -> Iterator[Layer]:
     yield Layer(inputs * outputs + outputs, inputs * outputs)
 
 
-def recipes() -> list[RecipeSummary]:
-    return [_summary(recipe.read(name)) for name in recipe.names()]
-
-
-def _summary(read: recipe.ResNet50Recipe) -> RecipeSummary:
-    return RecipeSummary(
-        name=read.name,
-        about=read.about,
-        source=read.source,
-        optimizer=read.optimizer,
-        epochs=read.epochs,
-        batch=read.rate_batch,
-        target=dict(read.target or {}),
-    )
-
-
 # Their modules import numpy, and read the reference: not before they are needed.
 def conformance_arguments() -> tuple[str, ...]:
     from trainmark.workloads.resnet50.shared.tensors import BATCH, IMAGE_SIZE, STEPS, TRAINING_IMAGES
@@ -65,7 +49,7 @@ def conformance_arguments() -> tuple[str, ...]:
 
 
 def compare_with_reference(shown: Sequence[Mapping[str, Any]]) -> Comparison:
-    from trainmark.workloads.resnet50.conformance.comparison import compare
+    from trainmark.workloads.resnet50.shared.reference import compare
 
     return compare(shown)
 
@@ -80,7 +64,7 @@ WORKLOAD = Workload(
     flops=flops,
     flops_by_class=flops_by_class,
     layers=layers,
-    recipes=recipes,
+    recipes=lambda: recipe_summaries(recipe.RECIPES),
     standard_recipe="ngc-90",
     conformance=Conformance(conformance_arguments, compare_with_reference),
     datasets=("images",),

@@ -20,8 +20,8 @@ ALIASES = {"train": ("train", "training"), "val": ("val", "valid", "validation",
 EARLY = 1 << 22  # tokens that are looked at before a training where nobody says how large the vocabulary is
 
 
-class Tokens:
-    """One split as a stream of `count` ids over all of its files."""
+class Shards:
+    """The files of one split, one behind the other: `count` ids or records, as its meta.json says."""
 
     def __init__(self, folder, split, form, about, paths):
         self.folder, self.split, self.format, self.paths = folder, split, form, paths
@@ -29,7 +29,17 @@ class Tokens:
         self.shards = [READERS[form].open_file(path) for path in paths]
         self.ends = np.cumsum([len(shard) for shard in self.shards])
         self.count = int(self.ends[-1])
-        _check_count(self, about)
+        stated = about.get("splits", {}).get(split, self.count)
+        if stated != self.count:
+            raise UnfitTokens(
+                "{}: its {} files hold {}, {} says {}; a file is missing or too many are there.".format(
+                    folder, split, self.count, META, stated
+                )
+            )
+
+
+class Tokens(Shards):
+    """One split as a stream of `count` ids over all of its files."""
 
     def read(self, begin, end):
         """Return the ids from `begin` to before `end`, as they are stored where one file has them all."""
@@ -75,22 +85,15 @@ def _sliding(ids, width):
     return np.lib.stride_tricks.as_strided(ids, shape, (step, step), writeable=False)
 
 
-class Records:
+class Records(Shards):
     """One split as `count` MLM records of `length` tokens, `predictions` of which may be masked."""
 
-    format = mlm.NAME
-
-    def __init__(self, folder, split, about, paths):
-        self.folder, self.split, self.paths = folder, split, paths
-        self.vocabulary = about.get("vocabulary")
-        self.shards = [mlm.open_file(path) for path in paths]
+    def __init__(self, folder, split, form, about, paths):
+        super().__init__(folder, split, form, about, paths)
         kinds = {shard.dtype["tokens"].shape + shard.dtype["labels"].shape for shard in self.shards}
         if len(kinds) > 1:
             raise UnfitTokens("{}: its {} files have records of several lengths.".format(folder, split))
         ((self.length, self.predictions),) = kinds
-        self.ends = np.cumsum([len(shard) for shard in self.shards])
-        self.count = int(self.ends[-1])
-        _check_count(self, about)
 
     def read(self, rows):
         """Return the six int32 arrays of these records."""
@@ -134,11 +137,7 @@ def open_split(folder, split):
         raise UnfitTokens(
             "{} has no {} files in the format {}: give them {}.".format(folder, split, form, named)
         )
-    opened = (
-        Records(folder, split, about, paths)
-        if form == mlm.NAME
-        else Tokens(folder, split, form, about, paths)
-    )
+    opened = (Records if form == mlm.NAME else Tokens)(folder, split, form, about, paths)
     if not opened.count:
         raise UnfitTokens("{}: its {} files hold nothing.".format(folder, split))
     return opened
@@ -268,13 +267,3 @@ def _whole(values, name, least, most):
         return
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValueError("{} is {!r}".format(name, value))
-
-
-def _check_count(opened, about):
-    stated = about.get("splits", {}).get(opened.split, opened.count)
-    if stated != opened.count:
-        raise UnfitTokens(
-            "{}: its {} files hold {}, {} says {}; a file is missing or too many are there.".format(
-                opened.folder, opened.split, opened.count, META, stated
-            )
-        )

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from trainmark.metric import declared_metrics
-from trainmark.workloads.common.recipe import Recipe, Recipes
 from trainmark.workloads.declaration import (
     Axes,
     Axis,
@@ -19,12 +18,12 @@ from trainmark.workloads.declaration import (
     Comparison,
     Conformance,
     Layer,
-    RecipeSummary,
     Variant,
     Workload,
+    recipe_summaries,
 )
 from trainmark.workloads.transformers import spec as options
-from trainmark.workloads.transformers.spec import DecoderSpec, TransformerSpec
+from trainmark.workloads.transformers.spec import TransformerSpec
 
 STOCK = Variant()
 # Eager, attention written out, unfused optimizer.
@@ -53,7 +52,7 @@ def comparison(family: str, optimizer: str) -> Compare:
     """Return the comparison with the reference of a family and an optimizer."""
 
     def compare_with_reference(shown: Sequence[Mapping[str, Any]]) -> Comparison:
-        from trainmark.workloads.transformers.conformance.comparison import compare
+        from trainmark.workloads.transformers.conformance.reference import compare
 
         return compare(family, optimizer, shown)
 
@@ -66,12 +65,12 @@ def _conformance_arguments() -> tuple[str, ...]:
     return arguments()
 
 
-def axes(sizes: Mapping[str, Any], length: int) -> tuple[Axis, ...]:
+def axes(spec: TransformerSpec) -> tuple[Axis, ...]:
     """Return what all transformers have; of the sizes the first is the default."""
-    names: tuple[AxisValue, ...] = tuple(sizes)
+    names: tuple[AxisValue, ...] = tuple(spec.sizes)
     return (
         Axis("size", names[0], "size", choices=names),
-        Axis("length", length, "length", slug="l{}", label="length {}", fit_step=128),
+        Axis("length", spec.length, "length", slug="l{}", label="length {}", fit_step=128),
         Axis("accumulate", 1, "micro-batches", slug="a{}", label="{} micro-batches", quiet=True),
         Axis("sharding", "none", "sharding", label="{}", choices=tuple(options.SHARDING), quiet=True),
         Axis(
@@ -84,38 +83,24 @@ def axes(sizes: Mapping[str, Any], length: int) -> tuple[Axis, ...]:
     )
 
 
-def decoder(
-    name: str,
-    title: str,
-    model: Any,
-    recipes: Recipes[Any],
-    length: int,
-    names_elsewhere: Mapping[str, str] | None = None,
-) -> Workload:
-    """Return the declaration of a decoder whose `model` has SIZES and `shapes`."""
-    spec = DecoderSpec(name, title, model, recipes, length)
-    return transformer(spec, axes(model.SIZES, length), conformance(name), "tok", names_elsewhere)
-
-
 def transformer(
     spec: TransformerSpec,
-    axes: tuple[Axis, ...],
-    conformance: Conformance,
-    short_unit: str,
-    names_elsewhere: Mapping[str, str] | None = None,
+    names_elsewhere: Mapping[str, str],
+    more_axes: tuple[Axis, ...] = (),
+    proof: Conformance | None = None,
 ) -> Workload:
     """Return the declaration of a family; its costs are those that its programs report."""
 
     def chosen(axes: Axes) -> SimpleNamespace:
-        return SimpleNamespace(**axes, shape=spec.model.SIZES[axes["size"]])
+        return SimpleNamespace(**axes, shape=spec.sizes[axes["size"]])
 
     return Workload(
         name=spec.name,
         title=spec.title,
         unit=spec.unit,
-        short_unit=short_unit,
+        short_unit=spec.short_unit,
         batch_unit="sequences",
-        axes=axes,
+        axes=(*axes(spec), *more_axes),
         metrics=declared_metrics({"metrics": spec.metrics}),
         flops=lambda axes: float(spec.flops_per_sample(chosen(axes))),
         hardware_flops=lambda axes: float(spec.hardware_flops_per_sample(chosen(axes))),
@@ -123,24 +108,12 @@ def transformer(
         flops_by_class=lambda axes: spec.flops_by_class(chosen(axes)),
         samples_per_item=lambda axes: spec.samples_per_sequence(chosen(axes)) * int(axes["accumulate"]),
         layers=lambda axes: (Layer(*pair) for pair in spec.layers(chosen(axes))),
-        recipes=lambda: [recipe_summary(spec.recipes.read(recipe)) for recipe in spec.recipes.names()],
+        recipes=lambda: recipe_summaries(spec.recipes),
         standard_recipe=spec.recipes.default,
-        conformance=conformance,
+        conformance=proof or conformance(spec.name),
         datasets=spec.datasets,
         engines=tuple(options.ENGINES),
         compiles_update=("pytorch", "tensorflow"),
-        names_elsewhere=names_elsewhere or {},
+        names_elsewhere=names_elsewhere,
         shares=("transformers",),
-    )
-
-
-def recipe_summary(recipe: Recipe) -> RecipeSummary:
-    return RecipeSummary(
-        name=recipe.name,
-        about=recipe.about,
-        source=recipe.source,
-        optimizer=recipe.optimizer,
-        epochs=recipe.epochs,
-        batch=recipe.rate_batch,
-        target=dict(recipe.target or {}),
     )

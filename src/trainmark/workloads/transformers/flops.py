@@ -91,30 +91,31 @@ def heads_work(shape, length, predicted):
     return masked + shape.width * (shape.width + 2)
 
 
-def decoder_flops(shape, length):
-    """Return those of one token's forward and backward pass, the mean over a sequence.
+def samples_per_sequence(shape, length):
+    """Return how many samples a sequence is: a decoder's are its tokens, BERT's the sequence itself."""
+    return length if shape.causal else 1
 
-    6 × weights of the products + 6 · layers · width · (length + 1): a whole number.
+
+def sample_flops(shape, length, predicted=None):
+    """Return those of one sample's forward and backward pass; `predicted` tokens reach BERT's MLM head.
+
+    A decoder's are the mean over a sequence, 6 × weights of the products + 6 · layers · width · (length + 1):
+    a whole number.
     """
-    return _trained(shape, length, None) // length
+    work = shape.layers * block_work(shape, length) + heads_work(shape, length, predicted)
+    return FORWARD_AND_BACKWARD * MULTIPLY_ADD * work // samples_per_sequence(shape, length)
 
 
-def bert_flops(shape, length, predicted):
-    """Return those of one sequence; `predicted` tokens reach the MLM head, masked ones or all."""
-    return _trained(shape, length, predicted)
-
-
-def decoder_hardware_flops(shape, length, recompute="none"):
-    """Return what is computed for one token: with "blocks" recomputed, each block's forward pass twice.
+def hardware_flops(shape, length, recompute="none", predicted=None):
+    """Return what is computed for one sample: with "blocks" recomputed, each block's forward pass twice.
 
     A fused attention kernel computes QKᵀ a second time in its backward pass; that is part of the kernel and
     not counted.
     """
-    return decoder_flops(shape, length) + _recomputed(shape, length, recompute) // length
-
-
-def bert_hardware_flops(shape, length, predicted, recompute="none"):
-    return bert_flops(shape, length, predicted) + _recomputed(shape, length, recompute)
+    if recompute not in RECOMPUTE:
+        raise ValueError("recompute is one of {}, not {!r}".format(", ".join(RECOMPUTE), recompute))
+    again = MULTIPLY_ADD * shape.layers * block_work(shape, length) if recompute == "blocks" else 0
+    return sample_flops(shape, length, predicted) + again // samples_per_sequence(shape, length)
 
 
 def attention_flops(shape, length, recompute="none"):
@@ -123,34 +124,24 @@ def attention_flops(shape, length, recompute="none"):
     return passes * MULTIPLY_ADD * shape.layers * 2 * shape.width * attended_pairs(shape, length)
 
 
-def _trained(shape, length, predicted):
-    work = shape.layers * block_work(shape, length) + heads_work(shape, length, predicted)
-    return FORWARD_AND_BACKWARD * MULTIPLY_ADD * work
-
-
-def _recomputed(shape, length, recompute):
-    if recompute not in RECOMPUTE:
-        raise ValueError("recompute is one of {}, not {!r}".format(", ".join(RECOMPUTE), recompute))
-    return MULTIPLY_ADD * shape.layers * block_work(shape, length) if recompute == "blocks" else 0
-
-
-def decoder_bytes(shape, parameters, element, tokens, micro_batches=1, shards=1):
-    """Return the fewest bytes that a step must move for one token.
+def sample_bytes(shape, length, parameters, element, samples, micro_batches=1, shards=1, predicted=None):
+    """Return the fewest bytes that a step must move for one sample.
 
     Each product's operands and result are read or written once in each of its three passes, with everything
     else on their way: activations in `element` bytes. Fused attention never writes its pairs. What moves
-    once for all the `tokens` of a device's step is shared out among them: see `_state_bytes`.
+    once for all the `samples` of a device's step is shared out among them: see `_state_bytes`.
     """
-    activations = element * (shape.layers * _block_elements(shape) + 3 * (shape.width + shape.vocabulary))
-    return activations + _state_bytes(parameters, element, micro_batches, shards) / tokens
+    tokens = length // samples_per_sequence(shape, length)
+    elements = tokens * shape.layers * _block_elements(shape) + _head_elements(shape, predicted)
+    return element * elements + _state_bytes(parameters, element, micro_batches, shards) / samples
 
 
-def bert_bytes(shape, length, predicted, parameters, element, sequences, micro_batches=1, shards=1):
-    """Return those for one sequence of the `sequences` of a device's step."""
-    masked = predicted * 3 * (3 * shape.width + shape.vocabulary)
-    pooled = 3 * (3 * shape.width + 2)
-    activations = element * (length * shape.layers * _block_elements(shape) + masked + pooled)
-    return activations + _state_bytes(parameters, element, micro_batches, shards) / sequences
+def _head_elements(shape, predicted):
+    """Return how many numbers a sample moves behind the blocks."""
+    if shape.causal:
+        return 3 * (shape.width + shape.vocabulary)
+    masked, pooled = predicted * 3 * (3 * shape.width + shape.vocabulary), 3 * (3 * shape.width + 2)
+    return masked + pooled
 
 
 def _block_elements(shape):
@@ -182,7 +173,7 @@ def layers(shape, length, tensors, predicted=None):
     `tensors` are the family's shapes by canonical name. The gradient of a tied matrix is complete at the
     input, where the embedding is.
     """
-    samples = length if shape.causal else 1
+    samples = samples_per_sequence(shape, length)
     parts = {}
     for name, dimensions in tensors.items():
         part = _layer_of(name)
@@ -217,26 +208,24 @@ def parameter_count(tensors):
 VOCABULARY_MULTIPLE = 128  # Megatron-LM's --make-vocab-size-divisible-by
 
 
-def decoder_conventions(shape, length, tensors):
-    """Return the FLOP of one token by the code that counts so; `tensors` are shapes by canonical name."""
-    whole = parameter_count(tensors)
+def conventions(shape, length, tensors):
+    """Return the FLOP of one sample by the code that counts so; `tensors` are shapes by canonical name.
+
+    Of the codes above Megatron-LM trains BERT; PaLM's rule fits any.
+    """
+    whole, full = parameter_count(tensors), _full_attention(shape, length)
+    if not shape.causal:
+        return {"Megatron-LM": length * megatron_flops(shape, length), "PaLM": length * (6 * whole + full)}
     positions = _tensor_size(tensors, "position_embedding.weight")
     looked_up = positions + (0 if shape.tied else _tensor_size(tensors, "token_embedding.weight"))
-    full, causal = _full_attention(shape, length), _full_attention(shape, length) // 2
     return {
         "nanoGPT": 6 * (whole - positions) + full,
-        "llm.c": 6 * whole + causal,
+        "llm.c": 6 * whole + full // 2,
         "Megatron-LM": megatron_flops(shape, length),
         "torchtitan": 6 * (whole - looked_up) + full,
-        "MaxText": _product_flops(shape, shape.vocabulary) + causal,
+        "MaxText": _product_flops(shape, shape.vocabulary) + full // 2,
         "llm-foundry": 6 * whole + full,
     }
-
-
-def bert_conventions(shape, length, tensors):
-    """Return the FLOP of one sequence. Of the codes above Megatron-LM trains BERT; PaLM's rule fits any."""
-    dense = 6 * parameter_count(tensors) + _full_attention(shape, length)
-    return {"Megatron-LM": length * megatron_flops(shape, length), "PaLM": length * dense}
 
 
 def megatron_flops(shape, length):

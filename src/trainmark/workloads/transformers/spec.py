@@ -6,11 +6,13 @@ framework cannot do is a row of `refusals.json`; see `common/refusal.py` for its
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from dataclasses import dataclass
 
 from trainmark.workloads.common import options, recipe, refusal
+from trainmark.workloads.common.recipe import Recipes
 from trainmark.workloads.common.refusal import Refusal
 from trainmark.workloads.common.spec import TrainingSpec
 from trainmark.workloads.transformers import flops
@@ -18,20 +20,6 @@ from trainmark.workloads.transformers import flops
 ENGINES = ["stock", "plain"]
 SHARDING = ["none", "fsdp"]
 RECOMPUTE = ["none", "blocks"]
-
-
-def option_parser(program, title, recipes, sizes, metrics, length, datasets=("tokens",)):
-    """Return the parser; of the sizes the first is the default."""
-    made = options.parser(program, title, "sequences", recipes, datasets=list(datasets), engines=ENGINES)
-    add = made.add_argument
-    add("--size", choices=list(sizes), default=next(iter(sizes)))
-    add("--length", type=int, default=length, help="tokens in a sequence")
-    add("--accumulate", type=int, default=1, metavar="N", help="micro-batches a step")
-    add("--sharding", choices=SHARDING, default="none", help="of weights and optimizer over the ranks")
-    add("--recompute", choices=RECOMPUTE, default="none", help="activations that backward computes again")
-    add("--on-bad", choices=["stop", "skip"], default="stop", help="taken from suites; token files are whole")
-    add("--until", type=finish_line(metrics), action="append", metavar="loss=3.28", help="stop when reached")
-    return made
 
 
 def finish_line(metrics):
@@ -44,19 +32,6 @@ def finish_line(metrics):
         return name, float(value)
 
     return parse
-
-
-def settle_options(opt, world_size, recipes, shape, datasets):
-    """Set what follows from the number of ranks, from the size and from the kind of data."""
-    options.settle(opt, world_size, recipes)
-    opt.shape = shape
-    opt.stored, opt.dataset_kind = opt.data in datasets, datasets[0]
-    opt.step_sequences = opt.batch * opt.accumulate
-    if opt.recipe is not None:
-        tokens = opt.recipe.epoch_tokens or opt.recipe.rate_batch * opt.length
-        # In sequences, as the global batch is; at least one step.
-        opt.epoch_samples = max(opt.global_batch, tokens // opt.length)
-    return opt
 
 
 def check_options(opt):
@@ -92,6 +67,21 @@ class TransformerRecipe(recipe.Recipe):
     epoch_tokens: int | None = None
 
 
+def linear(name, inputs, outputs):
+    """Return the tensors of a linear layer, whose weight is (outputs, inputs)."""
+    return {name + ".weight": (outputs, inputs), name + ".bias": (outputs,)}
+
+
+def norm(name, width):
+    return {name + ".scale": (width,), name + ".bias": (width,)}
+
+
+def in_blocks(layers, block):
+    """Return the tensors of so many blocks that are alike."""
+    numbered = ((index, name) for index in range(layers) for name in block)
+    return {"blocks.{}.{}".format(index, name): block[name] for index, name in numbered}
+
+
 def is_decayed(dimensions):
     """Whether a tensor of these dimensions has weight decay: matrices have, norms and biases have not."""
     return len(dimensions) > 1
@@ -102,63 +92,73 @@ def clip_factor(norm, clip):
     return clip / (norm + 1e-6)
 
 
-REFUSALS = refusal.read_table(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refusals.json"))
-
-
-def refuse(framework, opt, capability=None, **machine):
-    """Refuse what cannot be had here; `capability` is that of the GPU, None where none is used."""
-    asked = dict(vars(opt.recipe), **vars(opt))
-    asked.update(
-        machine, framework=framework, title=refusal.TITLES[framework], several_ranks=opt.world_size > 1
-    )
-    refusal.check(REFUSALS, capability=capability, **asked)
-
-
 METRICS = {
     "loss": {"better": "lower", "title": "validation loss"},  # nats per token
     "perplexity": {"better": "lower", "title": "perplexity"},
 }
 AXES = ("size", "length", "accumulate", "sharding", "recompute")
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class TransformerSpec(TrainingSpec):
-    """One family: `model` is its module with SIZES and `shapes`, `recipes` its recipes.
+    """One family: its `sizes` by name, the first the default, the `tensor_shapes` of a size, its `recipes`.
 
     Costs are asked of options, or of anything that has the axes and the `shape`. Each kind of family adds
 
-    samples_per_sequence(options)     in the unit of the family
-    flops_per_sample, hardware_flops_per_sample, flops_by_convention, bytes_per_sample
-    layers(options)                   parameters and multiply-adds from input to output
+    unit, short_unit, metrics         of a sample; of an evaluation
     evaluation(totals, samples)       facts and metrics
-    conformance_batches               what makes a rank's batches, by the name of a function of `initial`
+    predicted(options)                how many tokens of a sequence reach the head of BERT
     """
 
     axes, datasets = AXES, ("tokens",)
+    refusals = refusal.read_table(os.path.join(FOLDER, "refusals.json"))
 
-    def __init__(self, name, title, model, recipes, length):
-        self.name, self.title, self.model, self.recipes, self.length = name, title, model, recipes, length
+    def __init__(self, name, title, sizes, tensor_shapes, recipe, length):
+        self.name, self.title, self.sizes, self.length = name, title, sizes, length
+        self.tensor_shapes = tensor_shapes
         self.package = "trainmark.workloads." + name
+        folder = os.path.join(os.path.dirname(FOLDER), name, "recipes")
+        self.recipes = Recipes(folder, TransformerRecipe, default=recipe)
 
     def parser(self, program):
-        return option_parser(
-            program, self.title, self.recipes, self.model.SIZES, self.metrics, self.length, self.datasets
+        made = options.parser(
+            *(program, self.title, "sequences", self.recipes), datasets=list(self.datasets), engines=ENGINES
         )
+        add = made.add_argument
+        add("--size", choices=list(self.sizes), default=next(iter(self.sizes)))
+        add("--length", type=int, default=self.length, help="tokens in a sequence")
+        add("--accumulate", type=int, default=1, metavar="N", help="micro-batches a step")
+        add("--sharding", choices=SHARDING, default="none", help="of weights and optimizer over the ranks")
+        add("--recompute", choices=RECOMPUTE, default="none", help="activations that backward computes again")
+        add("--on-bad", choices=["stop", "skip"], default="stop", help="from suites; token files are whole")
+        until = finish_line(self.metrics)
+        add("--until", type=until, action="append", metavar="loss=3.28", help="stop when reached")
+        return made
 
-    def main(self, framework, training, check, facts):
-        """Run the program of one framework; see `common/loop.py`."""
+    def main(self, dialect, build):
+        """Run the program of one framework, whose module of `frameworks/` is the `dialect`.
+
+        `build(options)` makes the family's model.
+        """
         from trainmark.workloads.common import loop  # imports numpy, which a declaration does without
 
-        loop.main(self, framework, training, check, facts)
+        loop.run_program(self, dialect.framework, functools.partial(dialect.Training, build=build))
 
     def parse(self, arguments, program):
-        from trainmark.workloads.common.options import parse
-
-        opt = parse(self.parser(program), arguments, self.recipes)
+        opt = options.parse(self.parser(program), arguments, self.recipes)
         return self.settle(opt, opt.world_size)
 
     def settle(self, opt, world_size):
-        settle_options(opt, world_size, self.recipes, self.model.SIZES[opt.size], self.datasets)
+        """Set what follows from the number of ranks, from the size and from the kind of data."""
+        options.settle(opt, world_size, self.recipes)
+        opt.shape = self.sizes[opt.size]
+        opt.stored, opt.dataset_kind = opt.data in self.datasets, self.datasets[0]
+        opt.step_sequences = opt.batch * opt.accumulate
         opt.step_samples = opt.step_sequences * self.samples_per_sequence(opt)
+        if opt.recipe is not None:
+            tokens = opt.recipe.epoch_tokens or opt.recipe.rate_batch * opt.length
+            # In sequences, as the global batch is; at least one step.
+            opt.epoch_samples = max(opt.global_batch, tokens // opt.length)
         if opt.conform:
             from trainmark.workloads.transformers.conformance.observe import conformance_recipe
 
@@ -174,62 +174,55 @@ class TransformerSpec(TrainingSpec):
 
         return TokenFeed(opt)
 
+    def predicted(self, opt):
+        return None
+
+    def samples_per_sequence(self, opt):
+        return flops.samples_per_sequence(opt.shape, opt.length)
+
+    def flops_per_sample(self, opt):
+        return flops.sample_flops(opt.shape, opt.length, self.predicted(opt))
+
+    def hardware_flops_per_sample(self, opt):
+        return flops.hardware_flops(opt.shape, opt.length, opt.recompute, self.predicted(opt))
+
+    def flops_by_convention(self, opt):
+        return flops.conventions(opt.shape, opt.length, self.shapes(opt))
+
     def flops_by_class(self, opt):
         """Return the FLOP computed for one sample by kernel class."""
         sequence = flops.attention_flops(opt.shape, opt.length, opt.recompute)
         attention = sequence / self.samples_per_sequence(opt)
         return {"attention": attention, "matrix product": self.hardware_flops_per_sample(opt) - attention}
 
+    def bytes_per_sample(self, opt):
+        parameters = flops.parameter_count(self.shapes(opt))
+        shards = opt.world_size if opt.sharding == "fsdp" else 1
+        step = opt.step_samples, opt.accumulate, shards, self.predicted(opt)
+        return flops.sample_bytes(opt.shape, opt.length, parameters, options.element_bytes(opt), *step)
+
+    def layers(self, opt):
+        """Yield parameters and multiply-adds from input to output."""
+        return flops.layers(opt.shape, opt.length, self.shapes(opt), self.predicted(opt))
+
     def shapes(self, opt):
-        return self.model.shapes(opt.shape)
+        return self.tensor_shapes(opt.shape)
 
     def is_statistic(self, name):
         return False
 
     def observe(self, opt, training):
         from trainmark.workloads.transformers.conformance import observe
-        from trainmark.workloads.transformers.conformance import observe as initial
 
-        return observe.observe(opt, training, self.shapes(opt), getattr(initial, self.conformance_batches))
+        return observe.observe(opt, training, self.shapes(opt), observe.batches_of(opt.shape))
 
 
 class DecoderSpec(TransformerSpec):
     """A decoder that predicts the next token."""
 
-    unit, metrics, conformance_batches = "tokens", METRICS, "decoder_batches"
-
-    def samples_per_sequence(self, opt):
-        return opt.length
-
-    def flops_per_sample(self, opt):
-        return flops.decoder_flops(opt.shape, opt.length)
-
-    def hardware_flops_per_sample(self, opt):
-        return flops.decoder_hardware_flops(opt.shape, opt.length, opt.recompute)
-
-    def flops_by_convention(self, opt):
-        return flops.decoder_conventions(opt.shape, opt.length, self.shapes(opt))
-
-    def bytes_per_sample(self, opt):
-        parameters = flops.parameter_count(self.shapes(opt))
-        return flops.decoder_bytes(
-            opt.shape, parameters, element_bytes(opt), opt.step_samples, opt.accumulate, shard_count(opt)
-        )
-
-    def layers(self, opt):
-        return flops.layers(opt.shape, opt.length, self.shapes(opt))
+    unit, short_unit, metrics = "tokens", "tok", METRICS
 
     def evaluation(self, totals, samples):
         """Return the facts and metrics of an evaluation, from the sum of losses and the labels counted."""
         loss = totals[0] / totals[1]
         return {"tokens": round(totals[1])}, {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
-
-
-def element_bytes(opt):
-    """Return the bytes of a number of the activations."""
-    return 2 if opt.precision in ("amp", "bf16") else 4
-
-
-def shard_count(opt):
-    """Return over how many ranks the optimizer's state is spread."""
-    return opt.world_size if opt.sharding == "fsdp" else 1

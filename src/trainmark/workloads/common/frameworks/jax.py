@@ -43,6 +43,20 @@ class Training(CommonTraining):
         mine.copy_to_host_async()
         return self.losses.read(mine) if self.losses else mine.item
 
+    def arranged(self, *arrays):
+        """Return host arrays in the layout that was asked for."""
+        return arrays
+
+    def place(self, *arrays):
+        return tuple(put(self.own, part) for part in self.arranged(*arrays))
+
+    def cycled(self, batches):
+        host = self.own.with_memory_kind("pinned_host") if self.opt.device == "cuda" else self.own
+        placed = [tuple(put(host, part) for part in self.arranged(*batch)) for batch in batches]
+        if self.opt.device == "cpu":
+            return itertools.cycle(placed)
+        return prefetch(jax.device_put(batch, self.own) for batch in itertools.cycle(placed))
+
     def total(self, numbers):
         # JAX has no float64 unless all is: it carries their bits.
         own = np.array([numbers], np.float64).view(np.uint32)
@@ -142,13 +156,6 @@ def rescaled(scale, good_steps, good):
     return jnp.where(good, grown, scale / 2), jnp.where(good & ~due, good_steps + 1, 0)
 
 
-def cycled(pool, own, device):
-    """Return an endless stream of host batches in turn, copied to the device step by step."""
-    host = own.with_memory_kind("pinned_host") if device == "cuda" else own
-    batches = itertools.cycle([tuple(put(host, part) for part in batch) for batch in pool])
-    return batches if device == "cpu" else prefetch(jax.device_put(batch, own) for batch in batches)
-
-
 def prefetch(source):
     """Give batches to the device, each on its way there while the one before is in use."""
     arriving = next(source, None)
@@ -159,9 +166,9 @@ def prefetch(source):
         yield arriving
 
 
-def capability(opt):
-    """Return the compute capability of the least of the GPUs, None where none is used."""
-    return min(cuda_capabilities(), default=None) if opt.device == "cuda" else None
+def machine(opt):
+    """Return what the tables of refusals ask of this machine: the capability of the least of the GPUs."""
+    return {"capability": min(cuda_capabilities(), default=None) if opt.device == "cuda" else None}
 
 
 def facts():

@@ -1,5 +1,6 @@
 """MindSpore's part of every training: the device and its ranks, precision, clock, peaks, copies, facts."""
 
+import itertools
 import os
 import platform
 import socket
@@ -43,6 +44,10 @@ class Training(CommonTraining):
         set_up(opt)
         # An attribute, for its input closes with us.
         self.scheduler = join_ranks(opt) if opt.world_size > 1 else None
+
+    def cycled(self, batches):
+        # A tensor keeps its copy on the device once it has one: only a new one is copied again.
+        return (self.place(*batch) for batch in itertools.cycle(batches))
 
     def total(self, numbers):
         digits = np.floor(np.array(numbers)[:, None] / PLACES) % 4096

@@ -118,6 +118,9 @@ class Training(CommonTraining):
         self.opt = opt
         self.ranks = set_up(opt)
 
+    def cycled(self, batches):
+        return itertools.cycle([self.place(*batch) for batch in batches])  # nothing to copy on the CPU
+
     def total(self, numbers):
         added = np.array(numbers, np.float64)
         if self.ranks is not None:

@@ -26,6 +26,12 @@ class Training(CommonTraining):
         set_up(opt)
         self.losses = probe.LossClock(lambda loss: loss.item())  # OneFlow runs on by itself, without events
 
+    def place(self, *arrays):
+        return self.place_on(self.opt.device, *arrays)
+
+    def place_on(self, device, *arrays):
+        return tuple(flow.tensor(array).to(device) for array in arrays)
+
     def total(self, numbers):
         added = flow.tensor(numbers, dtype=flow.float64).to(self.opt.device)
         return sum_over_ranks(added).tolist()

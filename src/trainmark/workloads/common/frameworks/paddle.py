@@ -34,6 +34,20 @@ class Training(CommonTraining):
         self.opt = opt
         set_up(opt)
 
+    def arranged(self, *arrays):
+        """Return host arrays in the layout that was asked for."""
+        return arrays
+
+    def place(self, *arrays):
+        return placed(self.arranged(*arrays))
+
+    def cycled(self, batches):
+        pool = [self.arranged(*batch) for batch in batches]
+        if self.opt.device == "cpu":
+            return itertools.cycle([placed(batch) for batch in pool])
+        pinned = paddle.CUDAPinnedPlace()
+        return iter(prefetch(itertools.cycle([placed(batch, pinned) for batch in pool])))
+
     def total(self, numbers):
         added = paddle.to_tensor(numbers, dtype="float64")
         if self.opt.world_size > 1:
@@ -97,14 +111,6 @@ def make_autocast(opt):
     if half is None:
         return contextlib.nullcontext
     return lambda: paddle.amp.auto_cast(dtype=half, level="O1")
-
-
-def cycled(pool, opt):
-    """Return an endless stream of the host's batches in turn, copied to the device step by step."""
-    if opt.device == "cpu":
-        return itertools.cycle([placed(batch) for batch in pool])
-    pinned = paddle.CUDAPinnedPlace()
-    return iter(prefetch(itertools.cycle([placed(batch, pinned) for batch in pool])))
 
 
 def loaded(batches, opt):

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from trainmark import probe
-from trainmark.workloads.common import gradient_clock, peaks, torch_ranks
+from trainmark.workloads.common import gradient_clock, optimizer, peaks, torch_ranks
 from trainmark.workloads.common.training import Training as CommonTraining
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
@@ -29,6 +29,19 @@ class Training(CommonTraining):
     def allocate(self, shape, dtype):
         kind = torch.from_numpy(np.empty(0, dtype)).dtype
         return torch.empty(shape, dtype=kind, pin_memory=self.device.type == "cuda").numpy()
+
+    def place(self, *arrays):
+        return self.place_on(self.device, *arrays)
+
+    def place_on(self, device, *arrays):
+        return tuple(torch.from_numpy(array).to(device) for array in arrays)
+
+    def cycled(self, batches):
+        pool = [self.place_on("cpu", *batch) for batch in batches]
+        if self.device.type == "cpu":
+            return itertools.cycle(pool)
+        pinned = [tuple(part.pin_memory() for part in batch) for batch in pool]
+        return prefetch(itertools.cycle(pinned), self.device)
 
     def total(self, numbers):
         added = torch.tensor(numbers, dtype=torch.float64, device=self.device)
@@ -124,13 +137,6 @@ def prefetch(source, device):
         yield arriving
 
 
-def cycled(pool, device):
-    """Return an endless stream of the host's batches in turn, copied to the device step by step."""
-    if device.type == "cpu":
-        return itertools.cycle(pool)
-    return prefetch(itertools.cycle([tuple(part.pin_memory() for part in batch) for batch in pool]), device)
-
-
 def on_host(named):
     # Copied: on the CPU an array would share the memory that the next step writes.
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named}
@@ -147,6 +153,25 @@ class Readback:
         slot = next(self.slots)
         slot.copy_(loss, non_blocking=True)
         return slot.item
+
+
+class LossScale:
+    """The loss scale of `amp` on the device: halved by an overflow, doubled after steps without one."""
+
+    def __init__(self, opt, device):
+        self.enabled, self.dynamic = opt.precision == "amp", opt.loss_scale == "dynamic"
+        self.value = torch.full((), optimizer.initial_loss_scale(opt), device=device)
+        self.growth = torch.zeros((), dtype=torch.int32, device=device)
+
+    def update(self, overflow):
+        """Follow a step whose gradients had an `overflow`, 1.0 or 0.0."""
+        if self.enabled and self.dynamic:
+            growth_steps = optimizer.LOSS_SCALE_GROWTH_STEPS
+            torch._amp_update_scale_(self.value, self.growth, overflow, 2.0, 0.5, growth_steps)
+
+    def load(self, value, growth):
+        self.value.fill_(value)
+        self.growth.fill_(int(growth))
 
 
 def machine(opt):

@@ -37,6 +37,14 @@ class Training(CommonTraining):
 
         return run if eager else tf.function(run)
 
+    def cycled(self, batches):
+        with tf.device("CPU:0"):
+            pool = [self.place(*batch) for batch in batches]
+            if self.opt.device == "cpu":
+                return itertools.cycle(pool)
+            stacked = tuple(tf.stack(part) for part in zip(*pool))
+            return prefetched(tf.data.Dataset.from_tensor_slices(stacked).repeat())
+
     def total(self, numbers):
         added = tf.constant(numbers, tf.float64)
         if self.opt.world_size > 1:
@@ -118,15 +126,6 @@ def own(value):
         synchronization=tf.VariableSynchronization.ON_READ,
         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
     )
-
-
-def cycled(pool, device):
-    """Return an endless stream of the host's batches in turn, copied to the device step by step."""
-    if device == "cpu":
-        return itertools.cycle(pool)
-    with tf.device("CPU:0"):
-        stacked = tuple(tf.stack(part) for part in zip(*pool))
-        return prefetched(tf.data.Dataset.from_tensor_slices(stacked).repeat())
 
 
 def prefetch(batches):

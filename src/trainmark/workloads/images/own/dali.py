@@ -1,18 +1,19 @@
-"""The size of a JPEG from its first bytes, without decoding."""
+"""DALI: our windows, decoded and normalised on the CPU or by the mixed decoder; reads a set of any format."""
 
 import struct
 
 import numpy as np
 from nvidia.dali import fn, pipeline_def, types
 
-from trainmark.workloads.images import dataset, samples, sampling
-from trainmark.workloads.images.host import PADDING
+from trainmark.workloads.images import dataset, sampling
+from trainmark.workloads.images.samples import OwnLoader
+from trainmark.workloads.images.sampling import PADDING
 
 JPEG_FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 
 
 def jpeg_size(data):
-    """(width, height); ValueError where there is none."""
+    """(width, height) from the first bytes of a JPEG; ValueError where there is none."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
@@ -23,38 +24,29 @@ def jpeg_size(data):
     raise ValueError("no JPEG, or cut short in its head")
 
 
-FORMATS = ("folder", "list", "rec", "tfrecord", "ofrecord", "mindrecord", "beton", "webdataset")
-REPEATABLE = True
-
-
-class Images:
+class Images(OwnLoader):
     """`opt.loader` ends in `gpu` for the mixed decoder, whose batches lie on the device."""
 
+    repeatable = True
+
     def __init__(self, opt):
-        self.opt = opt
         self.gpu = opt.loader.endswith("gpu")
         if self.gpu and opt.device != "cuda":
             raise dataset.UnfitImages("the loader dali-gpu needs a GPU: use dali-cpu.")
-        self.train = dataset.open_split(opt.dataset, "train")
-        self.val = dataset.open_split(opt.dataset, "val")
+        super().__init__(opt)
         self._pipes = {}
 
     def training(self, epoch, first=0):
-        opt = self.opt
-        places = sampling.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
-        images = sampling.epoch_order(self.train.count, opt.seed, epoch)[places]
-
         def window(index, width, height):
-            return sampling.training_window(width, height, opt.seed, epoch, index)
+            return sampling.training_window(width, height, self.opt.seed, epoch, index)
 
-        return self._pass("train", DaliFeed(self.train, images, window))
+        return self._pass("train", DaliFeed(self.train, self.training_images(epoch, first), window))
 
     def evaluation(self):
         def window(_, width, height):
             return sampling.evaluation_window(width, height, self.opt.image_size)
 
-        images = samples.evaluation_images(self.opt, self.val.count)
-        return self._pass("val", DaliFeed(self.val, images, window))
+        return self._pass("val", DaliFeed(self.val, self.evaluation_images(), window))
 
     def _pass(self, name, feed):
         if name not in self._pipes:

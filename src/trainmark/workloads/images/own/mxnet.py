@@ -7,25 +7,20 @@ its beginning on; which image meets which follows from the shuffle, and so from 
 import mxnet
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import dataset, sampling
-from trainmark.workloads.images.host import PADDING
+from trainmark.workloads.images import sampling
+from trainmark.workloads.images.samples import OwnLoader
+from trainmark.workloads.images.sampling import PADDING
 
-FORMATS = ("rec",)
-REPEATABLE = False  # which image meets which crop depends on its threads
 BILINEAR = 1
 
 
-class Images:
-    def __init__(self, opt):
-        dataset.require_format(opt.dataset, *FORMATS)
-        self.opt = opt
-        self.train = dataset.open_split(opt.dataset, "train")
-        self.val = dataset.open_split(opt.dataset, "val")
+class Images(OwnLoader):
+    formats = ("rec",)
+    repeatable = False  # which image meets which crop depends on its threads
 
     def training(self, epoch, first=0):
         """Goes round where a part is a little shorter than the others: those images come twice."""
-        opt, seed = self.opt, chance.key(self.opt.seed, epoch) >> 34
-        steps = sampling.steps_per_epoch(self.train.count, opt.batch, opt.world_size)
+        seed = chance.key(self.opt.seed, epoch) >> 34
         reader = self._reader(
             self.train,
             shuffle=True,
@@ -38,7 +33,7 @@ class Images:
             rand_mirror=True,
             round_batch=True,
         )
-        for step in range(steps):
+        for step in range(self.training_steps()):
             try:
                 batch = reader.next()
             except StopIteration:
@@ -54,7 +49,7 @@ class Images:
         )
         part = -(-self.val.count // opt.world_size)  # as its reader cuts: the last rank has what is left
         left = min(part, max(0, self.val.count - part * opt.rank))
-        for _ in range(sampling.evaluation_batches(self.val.count, opt.batch, opt.world_size)):
+        for _ in range(self.evaluation_batches()):
             try:
                 batch = reader.next()
                 images, labels = batch.data[0], batch.label[0]

@@ -5,19 +5,18 @@ import oneflow as flow
 
 from trainmark.workloads.common import chance
 from trainmark.workloads.images import dataset, sampling
-from trainmark.workloads.images.host import PADDING
+from trainmark.workloads.images.samples import OwnLoader
+from trainmark.workloads.images.sampling import PADDING
 
-FORMATS = ("ofrecord",)
-REPEATABLE = False  # which image meets which crop depends on the number of threads
 SHUFFLED, PART = 1024, 10  # records in the shuffle buffer, but at most this part of an epoch
 
 
-class Images:
+class Images(OwnLoader):
+    formats = ("ofrecord",)
+    repeatable = False  # which image meets which crop depends on the number of threads
+
     def __init__(self, opt):
-        dataset.require_format(opt.dataset, *FORMATS)
-        self.opt = opt
-        self.train = dataset.open_split(opt.dataset, "train")
-        self.val = dataset.open_split(opt.dataset, "val")
+        super().__init__(opt)
         for split in (self.train, self.val):
             if len(split.shards) < opt.world_size:
                 raise dataset.UnfitImages(
@@ -41,7 +40,7 @@ class Images:
         resize = flow.nn.image.Resize(target_size=[opt.image_size, opt.image_size])
         flip = flow.nn.CoinFlip(batch_size=opt.batch, random_seed=seed)
         normalise = self._normalise()
-        for step in range(sampling.steps_per_epoch(self.train.count, opt.batch, opt.world_size)):
+        for step in range(self.training_steps()):
             records = read()
             if step >= first:
                 yield self._shaped(normalise(resize(crop(records))[0], flip())), self._labels(records)

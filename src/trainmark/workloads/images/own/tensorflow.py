@@ -8,11 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import dataset, sampling
-from trainmark.workloads.images.host import PADDING
+from trainmark.workloads.images import sampling
+from trainmark.workloads.images.samples import OwnLoader
+from trainmark.workloads.images.sampling import PADDING
 
-FORMATS = ("tfrecord",)
-REPEATABLE = True
 FILES_AT_ONCE = 16
 SHUFFLED = 4096  # records in the shuffle buffer, beside the order of the files
 FEATURES = {
@@ -22,17 +21,13 @@ FEATURES = {
 MEAN, DEVIATION = tf.constant(sampling.MEAN), tf.constant(sampling.DEVIATION)
 
 
-class Images:
-    def __init__(self, opt):
-        dataset.require_format(opt.dataset, *FORMATS)
-        self.opt = opt
-        self.train = dataset.open_split(opt.dataset, "train")
-        self.val = dataset.open_split(opt.dataset, "val")
+class Images(OwnLoader):
+    formats, repeatable = ("tfrecord",), True
 
     def training(self, epoch, first=0):
         """This rank's share, shuffled by file and within a buffer."""
         opt, seed = self.opt, chance.key(self.opt.seed, epoch)
-        steps = sampling.steps_per_epoch(self.train.count, opt.batch, opt.world_size)
+        steps = self.training_steps()
         files = [
             self.train.shards[file] for file in sampling.epoch_order(len(self.train.shards), opt.seed, epoch)
         ]
@@ -50,13 +45,12 @@ class Images:
 
     def evaluation(self):
         opt = self.opt
-        batches = sampling.evaluation_batches(self.val.count, opt.batch, opt.world_size)
         images = self._share(self._records(self.val.shards), self.val.count).map(
             lambda record: evaluation_image(record, opt.image_size), num_parallel_calls=self._parallel()
         )
-        share = len(sampling.evaluation_share(self.val.count, opt.rank, opt.world_size))
+        missing = self.evaluation_batches() * opt.batch - len(self.evaluation_share())
         blank = (np.zeros((opt.image_size, opt.image_size, 3), np.float32), np.int64(PADDING))
-        padding = tf.data.Dataset.from_tensors(blank).repeat(batches * opt.batch - share)
+        padding = tf.data.Dataset.from_tensors(blank).repeat(missing)
         return iter(self._batches(images.concatenate(padding)))
 
     def _parallel(self):

@@ -204,7 +204,7 @@ def coefficients(partial, norm, x, rows):
 
 
 @triton.jit
-def _apply(
+def _batch_norm_backward(
     upper, raw, by, own, rest, factor, offset, rows,
     channels: tl.constexpr, rectify: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
@@ -217,11 +217,11 @@ def _apply(
     tl.store(upper + place, d.to(upper.dtype.element_ty), mask=there)
 
 
-def apply(s):
+def batch_norm_backward(s):
     """The gradient in front of a norm, stored over the one behind it."""
     rows, channels = s.upper.shape
     tall, across = tile_shape(channels)
-    _apply[(-(-rows // tall), channels // across)](
+    _batch_norm_backward[(-(-rows // tall), channels // across)](
         s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, rows,
         channels, s.rectify, tall, across,
     )  # fmt: skip
@@ -229,7 +229,7 @@ def apply(s):
 
 
 @triton.jit
-def _rectified(
+def _bn_relu(
     raw, factor, offset, shortcut, shortcut_factor, shortcut_offset, out, rows,
     channels: tl.constexpr, joins: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
@@ -256,7 +256,7 @@ def strided_row(row, picture_rows: tl.constexpr, picture_columns: tl.constexpr):
 
 
 @triton.jit
-def _summed(
+def _materialize_with_sum(
     raw, factor, offset, out, totals, rows,
     picture_rows: tl.constexpr, picture_columns: tl.constexpr, channels: tl.constexpr,
     rectifies: tl.constexpr, skips: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
@@ -292,7 +292,7 @@ def materialized_with_sum(x, shape=None):
     count = program_count(rows, tall, across, channels, source.device)
     out = source.new_empty(rows, channels) if rectifies or shape else source
     partial = torch.empty(count, channels, device=source.device, dtype=torch.float32)
-    _summed[(count, channels // across)](
+    _materialize_with_sum[(count, channels // across)](
         source,
         *numbers,
         out,
@@ -309,28 +309,28 @@ def materialized_with_sum(x, shape=None):
     return out, summed_partials(partial)
 
 
-def rectified(x):
-    return _launch_rectified(x, x, 0)
+def bn_relu(x):
+    return _launch_bn_relu(x, x, 0)
 
 
 def residual_relu(x, shortcut):
     """The value of a block's end; the shortcut is a matrix, or again to be normed."""
     again = isinstance(shortcut, PendingNorm)
-    return _launch_rectified(x, shortcut if again else x.of(shortcut), 2 if again else 1)
+    return _launch_bn_relu(x, shortcut if again else x.of(shortcut), 2 if again else 1)
 
 
 def materialized(x):
     """The value of an operand."""
     if isinstance(x, PendingNorm):
-        return rectified(x)
+        return bn_relu(x)
     return x.value if isinstance(x, ResidualSum) else x
 
 
-def _launch_rectified(x, other, joins):
+def _launch_bn_relu(x, other, joins):
     rows, channels = x.raw.shape
     tall, across = tile_shape(channels)
     out = torch.empty_like(x.raw)
-    _rectified[(-(-rows // tall), channels // across)](
+    _bn_relu[(-(-rows // tall), channels // across)](
         x.raw, x.factor, x.offset, other.raw, other.factor, other.offset, out, rows,
         channels, joins, tall, across,
     )  # fmt: skip

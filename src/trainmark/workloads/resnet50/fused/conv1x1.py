@@ -15,7 +15,7 @@ from trainmark.workloads.resnet50.fused.tiles import launch_persistent, scale_sh
 
 
 @triton.jit
-def _product(
+def _conv1x1(
     x, weight, y, factor, offset, pivot, totals, squares, rows,
     inner: tl.constexpr, outputs: tl.constexpr, rectify: tl.constexpr, exact: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
@@ -55,7 +55,7 @@ PRODUCT_TILES = [(64, 64, 64, 4, 3), (64, 128, 64, 4, 3), (128, 128, 64, 8, 3), 
 FUSED, APART = "fused", "apart"
 
 
-def product(x, conv):
+def conv1x1(x, conv):
     """`value(x) · weightᵀ`, ready to be normed."""
     weight, norm = conv.weight, conv.norm
     x = x.value if isinstance(x, ResidualSum) else x
@@ -65,7 +65,7 @@ def product(x, conv):
     def launch(way, norm):
         if way == APART:
             return batch_norm.statistics(batch_norm.materialized(x) @ weight.T, norm)
-        y, partial = _fused_product(matrix, (x.factor, x.offset) if rectify else (x, x), conv, rectify)
+        y, partial = _fused_conv1x1(matrix, (x.factor, x.offset) if rectify else (x, x), conv, rectify)
         if y.dtype == torch.float32:
             return batch_norm.statistics(
                 y, norm
@@ -74,11 +74,11 @@ def product(x, conv):
 
     key = matrix.shape[0], *weight.shape, rectify, matrix.dtype
     ways = [FUSED, APART] if tuning.dividing(PRODUCT_TILES, *weight.shape) else [APART]
-    way = tuning.tuner.choose("product_way", key, ways, lambda way: launch(way, norm.copy()), matrix.device)
+    way = tuning.tuner.choose("conv1x1_way", key, ways, lambda way: launch(way, norm.copy()), matrix.device)
     return launch(way, norm)
 
 
-def _fused_product(matrix, numbers, conv, rectify):
+def _fused_conv1x1(matrix, numbers, conv, rectify):
     """The product, and the sums for its statistics: one row of them from each program."""
     rows, (outputs, inner) = matrix.shape[0], conv.weight.shape
     y = matrix.new_empty(rows, outputs)
@@ -94,12 +94,12 @@ def _fused_product(matrix, numbers, conv, rectify):
             )  # fmt: skip
 
         return launch_persistent(
-            _product, arguments, warps, -(-rows // tall), outputs // across, matrix.device
+            _conv1x1, arguments, warps, -(-rows // tall), outputs // across, matrix.device
         )
 
     key = rows, inner, outputs, rectify, matrix.dtype
     tried = tuning.dividing(PRODUCT_TILES, outputs, inner)
-    return y, launch(tuning.tuner.choose("product", key, tried, launch, matrix.device))
+    return y, launch(tuning.tuner.choose("conv1x1", key, tried, launch, matrix.device))
 
 
 def matmul_into(a, b, out):
@@ -111,7 +111,7 @@ def matmul_into(a, b, out):
 
 
 @triton.jit
-def _join(
+def _residual_add(
     x, weight, factor, offset, shortcut, shortcut_factor, shortcut_offset, value, rows,
     inner: tl.constexpr, outputs: tl.constexpr, norms: tl.constexpr, exact: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, stages: tl.constexpr,
@@ -154,7 +154,7 @@ MOST_RESIDUAL_WEIGHTS = 256 * 1024  # what it saves grows with the outputs
 FUSED, APART = "fused", "apart"
 
 
-def join(x):
+def residual_add(x):
     """A block's end with its value."""
     shortcut, weight = x.shortcut, x.norm.weight
     norms = isinstance(shortcut, PendingNorm)
@@ -171,7 +171,7 @@ def join(x):
     ways = (
         [FUSED, APART] if tuning.dividing(RESIDUAL_TILES, *weight.shape, MOST_RESIDUAL_WEIGHTS) else [APART]
     )
-    x.value = launch(tuning.tuner.choose("join_way", key, ways, launch, weight.device))
+    x.value = launch(tuning.tuner.choose("residual_add_way", key, ways, launch, weight.device))
     return x
 
 
@@ -187,10 +187,15 @@ def _fused_residual(norm, shortcut, norms):
             inner, outputs, norms, value.dtype == torch.float32, tall, across, deep, stages,
         )  # fmt: skip
         launch_persistent(
-            _join, lambda strips: (None, given), warps, -(-rows // tall), outputs // across, value.device
+            _residual_add,
+            lambda strips: (None, given),
+            warps,
+            -(-rows // tall),
+            outputs // across,
+            value.device,
         )
 
     key = rows, inner, outputs, norms, value.dtype
     tried = tuning.dividing(RESIDUAL_TILES, outputs, inner, MOST_RESIDUAL_WEIGHTS)
-    launch(tuning.tuner.choose("join", key, tried, launch, value.device))
+    launch(tuning.tuner.choose("residual_add", key, tried, launch, value.device))
     return value

@@ -77,7 +77,7 @@ def add_shortcut_gradient(
 
 
 @triton.jit
-def _stopped(
+def _relu_backward(
     gradient, mixed, units, constant, addend, onto, factor, offset, mean,
     totals, againsts, rows, picture_rows: tl.constexpr, picture_columns: tl.constexpr,
     width: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr, mixes: tl.constexpr,
@@ -122,7 +122,7 @@ def relu_backward(gradient, end, mixed=None):
     count = program_count(rows, tall, across, width, gradient.device)
     partial = torch.empty(2, count, width, device=gradient.device, dtype=torch.float32)
     if end.stop or end.adds or mixed:
-        _stopped[(count, width // across)](
+        _relu_backward[(count, width // across)](
             gradient, *(mixed or [gradient] * 3), *end.matrices(gradient), *partial, rows, *end.picture,
             width, end.stop, end.adds, mixed is not None, tall, across,
         )  # fmt: skip
@@ -135,7 +135,7 @@ MOST_ROW_BYTES = 512  # of a row of outputs, since shared memory holds tiles of 
 
 
 @triton.jit
-def _together(
+def _dgrad_wgrad(
     gradient, weight, out, weight_sums,
     addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows,
     picture_rows: tl.constexpr, picture_columns: tl.constexpr, outputs: tl.constexpr, inputs: tl.constexpr,
@@ -210,7 +210,7 @@ def dgrad_wgrad(gradient, conv, end):
 
         pieces = inputs // across
         sums, weight_sums = launch_persistent(
-            _together, arguments, warps, -(-rows // tall), pieces, weight.device
+            _dgrad_wgrad, arguments, warps, -(-rows // tall), pieces, weight.device
         )
         torch.sum(weight_sums, 0, out=conv.gradient)
         return sums
@@ -223,10 +223,10 @@ def dgrad_wgrad(gradient, conv, end):
 TOGETHER, APART = "together", "apart"
 
 
-def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
+def conv1x1_backward(s, x, conv, beside, onto=None, addend=None, spread=None):
     """That of the weights goes to its place, in time; given is the operand's, with the sums that follow."""
     end = Epilogue(onto, addend, spread)
-    gradient = batch_norm.apply(s)
+    gradient = batch_norm.batch_norm_backward(s)
 
     def launch(way, beside=INLINE):
         if way == TOGETHER:
@@ -237,7 +237,7 @@ def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
     key = s.upper.shape[0], *weight.shape, type(x).__name__, end.stop, end.adds, weight.dtype
     # In one pass, the operand is also what stops its gradient.
     ways = [TOGETHER, APART] if onto is x and candidates(weight) else [APART]
-    way = tuning.tuner.choose("product_gradients", key, ways, launch, weight.device)
+    way = tuning.tuner.choose("conv1x1_backward", key, ways, launch, weight.device)
     out, partial = launch(way, beside)
     return out, end.sums(partial)
 

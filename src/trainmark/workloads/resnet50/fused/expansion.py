@@ -28,8 +28,8 @@ COVARIANCE_DEPTH = 64  # columns that a product of small matrices takes at a tim
 
 
 @triton.jit
-def _spread(
-    weight, gram, total, spread, means, squares, rows,
+def _weights_covariance(
+    weight, gram, total, covariance, means, squares, rows,
     outputs: tl.constexpr, inputs: tl.constexpr, exact: tl.constexpr, SIDE: tl.constexpr, DEEP: tl.constexpr,
 ):  # fmt: skip
     k = tl.program_id(0) * SIDE + tl.arange(0, SIDE)
@@ -52,13 +52,13 @@ def _spread(
             acc = tl.dot(w, (g - half.to(tl.float32)).to(w.dtype), acc)
     acc *= unit
     place = k[:, None] * inputs + n[None, :]
-    tl.store(spread + place, acc)
+    tl.store(covariance + place, acc)
     w = tl.load(weight + place).to(tl.float32)
     tl.store(means + tl.program_id(1) * outputs + k, tl.sum(w * here[None, :], axis=1))
     tl.store(squares + tl.program_id(1) * outputs + k, tl.sum(w * acc, axis=1))
 
 
-def widen(x, conv, shape=None):
+def expand(x, conv, shape=None):
     """All that `value(x) · weightᵀ` needs to be normed and joined.
 
     Where a shape is given, only every second row and column of the pictures is read.
@@ -68,15 +68,15 @@ def widen(x, conv, shape=None):
     operand, total = batch_norm.materialized_with_sum(x, shape)
     gram = torch.empty(inputs, inputs, device=weight.device, dtype=torch.float32)
     matmul_into(operand.T, operand, gram)
-    spread = torch.empty(outputs, inputs, device=weight.device, dtype=torch.float32)
+    covariance = torch.empty(outputs, inputs, device=weight.device, dtype=torch.float32)
     side = tuning.side(inputs)
     partial = torch.empty(2, inputs // side, outputs, device=weight.device, dtype=torch.float32)
-    _spread[(outputs // side, inputs // side)](
-        weight, gram, total, spread, *partial, operand.shape[0],
+    _weights_covariance[(outputs // side, inputs // side)](
+        weight, gram, total, covariance, *partial, operand.shape[0],
         outputs, inputs, weight.dtype == torch.float32, side, COVARIANCE_DEPTH,
     )  # fmt: skip
     numbers = batch_norm.finished_norm(conv.norm, partial, operand.shape[0])
-    return ExpandedNorm(None, *numbers, operand=operand, weight=weight, total=total, spread=spread)
+    return ExpandedNorm(None, *numbers, operand=operand, weight=weight, total=total, covariance=covariance)
 
 
 MIXING_DEPTH = 128  # outputs that a product of small matrices takes at a time
@@ -84,9 +84,9 @@ OUTPUTS_PER_PROGRAM = 16  # outputs that one program settles
 
 
 @triton.jit
-def _settle(
-    sums, product, weight, spread, total, scale, deviations, mean, scale_gradient, bias_gradient, gradient,
-    scaled, own, shift, units, rows, count,
+def _weight_gradients(
+    sums, product, weight, covariance, total, scale, deviations, mean, scale_gradient, bias_gradient,
+    gradient, scaled, own, shift, units, rows, count,
     outputs: tl.constexpr, inputs: tl.constexpr, FEW: tl.constexpr, SIDE: tl.constexpr, MANY: tl.constexpr,
 ):  # fmt: skip
     every = tl.arange(0, outputs)
@@ -108,14 +108,14 @@ def _settle(
         place = k[:, None] * inputs + (at + n)[None, :]
         v = tl.load(product + place) - (t / rows)[:, None] * tl.load(total + at + n)[None, :]
         w = tl.load(weight + place)
-        tl.store(gradient + place, by[:, None] * v + of_own[:, None] * tl.load(spread + place))
+        tl.store(gradient + place, by[:, None] * v + of_own[:, None] * tl.load(covariance + place))
         tl.store(scaled + place, ((by / unit)[:, None] * w.to(tl.float32)).to(scaled.dtype.element_ty))
     if tl.program_id(0) == 0:
         tl.store(units, unit)
 
 
 @triton.jit
-def _mix(
+def _mixing_matrix(
     weight, own, shift, mixing, constant, units,
     outputs: tl.constexpr, inputs: tl.constexpr, exact: tl.constexpr, SIDE: tl.constexpr, DEEP: tl.constexpr,
 ):  # fmt: skip
@@ -142,7 +142,7 @@ def _mix(
 
 
 @triton.jit
-def _back(
+def _expand_dgrad(
     upper, scaled, operand, mixing, out, units, constant, onto, factor, offset, mean, totals, againsts, rows,
     outputs: tl.constexpr, inputs: tl.constexpr, stop: tl.constexpr, exact: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, stages: tl.constexpr,
@@ -199,13 +199,13 @@ DGRAD_TILES = [
 FUSED, APART = "fused", "apart"
 
 
-def widen_back(upper, totals, y, conv, onto=None):
+def expand_backward(upper, totals, y, conv, onto=None):
     """The operand's gradient, stopped by its ReLU, with the sums of its norm; that of the weights is set.
 
     `totals` are the sums of `upper`, one row from each of the programs that gave it.
     """
     weight = conv.weight
-    product = torch.empty_like(y.spread)
+    product = torch.empty_like(y.covariance)
     matmul_into(upper.T, y.operand, product)
     matrices = _dgrad_matrices(totals, product, y, conv, upper.shape[0])
     end = Epilogue(onto)
@@ -215,7 +215,7 @@ def widen_back(upper, totals, y, conv, onto=None):
 
     key = upper.shape[0], *weight.shape, end.stop, weight.dtype
     ways = [FUSED, APART] if tuning.dividing(DGRAD_TILES, weight.shape[1], weight.shape[0]) else [APART]
-    out, partial = launch(tuning.tuner.choose("widen_back_way", key, ways, launch, weight.device))
+    out, partial = launch(tuning.tuner.choose("expand_backward_way", key, ways, launch, weight.device))
     return out, end.sums(partial)
 
 
@@ -228,13 +228,13 @@ def _dgrad_matrices(totals, product, y, conv, rows):
         torch.empty(length, device=weight.device, dtype=torch.float32)
         for length in (outputs, outputs, 2, inputs)
     )
-    _settle[(outputs // OUTPUTS_PER_PROGRAM,)](
-        totals, product, weight, y.spread, y.total, norm.scale, y.deviation, y.mean,
+    _weight_gradients[(outputs // OUTPUTS_PER_PROGRAM,)](
+        totals, product, weight, y.covariance, y.total, norm.scale, y.deviation, y.mean,
         norm.scale_gradient, norm.bias_gradient, conv.gradient, scaled, own, shift, units,
         rows, totals.shape[0], outputs, inputs, OUTPUTS_PER_PROGRAM, 64, batch_norm.PARTIALS_PER_BLOCK,
     )  # fmt: skip
     side = tuning.side(inputs)
-    _mix[(inputs // side, inputs // side)](
+    _mixing_matrix[(inputs // side, inputs // side)](
         weight, own, shift, mixing, constant, units, outputs, inputs, exact, side, MIXING_DEPTH
     )
     return scaled, mixing, units, constant
@@ -262,8 +262,10 @@ def _fused_dgrad(upper, operand, matrices, end):
                 outputs, inputs, end.stop, out.dtype == torch.float32, tall, across, deep, stages,
             )  # fmt: skip
 
-        return launch_persistent(_back, arguments, warps, -(-rows // tall), inputs // across, out.device)
+        return launch_persistent(
+            _expand_dgrad, arguments, warps, -(-rows // tall), inputs // across, out.device
+        )
 
     key = rows, outputs, inputs, end.stop, out.dtype
     tried = tuning.dividing(DGRAD_TILES, inputs, outputs)
-    return out, launch(tuning.tuner.choose("widen_back", key, tried, launch, out.device))
+    return out, launch(tuning.tuner.choose("expand_backward", key, tried, launch, out.device))

@@ -50,14 +50,14 @@ class ExpandedNorm(PendingNorm):
     """What a 1×1 convolution with more outputs than inputs gave: all that its norm needs, the operand tells.
 
     The sum of squares of an output is its weights times the operand's covariance times its weights, and the
-    operand has fewer columns. `total` is the sum of its rows, `spread` the weights times its covariance.
+    operand has fewer columns. `total` is the sum of its rows, `covariance` the weights times its own.
     Nobody reads `raw`: kernels never store it.
     """
 
     operand: torch.Tensor = None
     weight: torch.Tensor = None
     total: torch.Tensor = None
-    spread: torch.Tensor = None
+    covariance: torch.Tensor = None
 
 
 @dataclass
@@ -172,18 +172,11 @@ def build_network(parameters):
         return BatchNorm(*learnt, *statistics, *gradients)
 
     blocks = []
-    for stage, (depth, _) in enumerate(recipe.STAGES):
-        for index in range(depth):
-            name = "blocks.{}.".format(len(blocks))
-            blocks.append(
-                BottleneckWeights(
-                    conv(name + "norm1"),
-                    conv(name + "norm2", as_picture=True),
-                    conv(name + "norm3"),
-                    conv(name + "shortcut.norm") if index == 0 else None,
-                    stride=2 if index == 0 and stage > 0 else 1,
-                )
-            )
+    for index, (inputs, width, stride) in enumerate(recipe.bottlenecks()):
+        name = "blocks.{}.".format(index)
+        shortcut = conv(name + "shortcut.norm") if recipe.has_shortcut(inputs, width, stride) else None
+        convolutions = conv(name + "norm1"), conv(name + "norm2", as_picture=True), conv(name + "norm3")
+        blocks.append(BottleneckWeights(*convolutions, shortcut, stride))
     return conv("stem.norm", as_picture=True), blocks
 
 
@@ -216,21 +209,21 @@ class Passes:
 
     def through(self, block, x, shape):
         ops = self.ops
-        y1 = ops.product(x, block.first)
-        x1 = ops.rectified(y1)
+        y1 = ops.conv1x1(x, block.first)
+        x1 = ops.bn_relu(y1)
         out = halved_shape(shape) if block.stride == 2 else shape
-        y2 = ops.statistics(ops.convolution(x1, block.second.weight, shape, block.stride), block.second.norm)
-        y3 = ops.widen(y2, block.third)
+        y2 = ops.statistics(ops.conv3x3(x1, block.second.weight, shape, block.stride), block.second.norm)
+        y3 = ops.expand(y2, block.third)
         if block.shortcut:
-            shortcut = ops.widen(x, block.shortcut, shape if block.stride == 2 else None)
+            shortcut = ops.expand(x, block.shortcut, shape if block.stride == 2 else None)
         else:
             shortcut = x.value
         self.activations.append(SavedActivations(block, shape, x, y1, x1, y2))
-        return ops.join(ResidualSum(y3, shortcut)), out
+        return ops.residual_add(ResidualSum(y3, shortcut)), out
 
     def backward(self, gradient):
         """From the gradient of every image's mean; yields a block when its gradients are there."""
-        upper, sums = self.ops.head_back(gradient, self.last, self.images)
+        upper, sums = self.ops.head_backward(gradient, self.last, self.images)
         onto, before = self.last, None
         while self.activations:
             seen = self.activations.pop()
@@ -241,7 +234,7 @@ class Passes:
             onto, before = seen.x, seen.block
         behind = self.batch_norm_grad(upper, onto, self.stem.norm, sums, rows=self.stem_norm.raw.shape[0])
         behind.norm = self.stem_norm
-        folded = self.ops.stem_back(behind, self.which, self.folded, self.stem_shape)
+        folded = self.ops.stem_backward(behind, self.which, self.folded, self.stem_shape)
         self.stem.gradient.copy_(self.ops.unfold_weight(folded))
         self.beside.turn()
         yield before
@@ -250,17 +243,17 @@ class Passes:
     def back_through(self, seen, joined, upper, totals):
         """`upper` is the gradient in front of the ReLU of `joined`, which ends the block."""
         ops, block, y1, y2 = self.ops, seen.block, seen.y1, seen.y2
-        upper2, sums2 = ops.widen_back(upper, totals, joined.norm, block.third, onto=y2)
-        raw2 = ops.apply(self.batch_norm_grad(upper2, y2, block.second.norm, sums2))
-        upper1 = ops.convolution_back(raw2, seen.x1, block.second, seen.shape, block.stride, self.beside)
+        upper2, sums2 = ops.expand_backward(upper, totals, joined.norm, block.third, onto=y2)
+        raw2 = ops.batch_norm_backward(self.batch_norm_grad(upper2, y2, block.second.norm, sums2))
+        upper1 = ops.conv3x3_backward(raw2, seen.x1, block.second, seen.shape, block.stride, self.beside)
         s1 = self.batch_norm_grad(
             upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True
         )
         addend, spread = upper, None
         if block.shortcut:
-            addend, _ = ops.widen_back(upper, totals, joined.shortcut, block.shortcut)
+            addend, _ = ops.expand_backward(upper, totals, joined.shortcut, block.shortcut)
             spread = seen.shape if block.stride == 2 else None
-        return ops.product_gradients(s1, seen.x, block.first, self.beside, seen.x, addend, spread)
+        return ops.conv1x1_backward(s1, seen.x, block.first, self.beside, seen.x, addend, spread)
 
     def batch_norm_grad(self, upper, x, norm, sums, rectify=False, rows=None):
         coefficients = self.ops.coefficients(sums, norm, x, rows or x.raw.shape[0])

@@ -11,14 +11,15 @@ import torch
 import triton
 
 from trainmark.workloads.common import kernel_tuning as tuning
+from trainmark.workloads.common.frameworks.pytorch import HALF
 from trainmark.workloads.resnet50.fused import triton_ops
 from trainmark.workloads.resnet50.fused.network import ExpandedNorm, Passes
 from trainmark.workloads.resnet50.fused.step import FlatParameters
 from trainmark.workloads.resnet50.pytorch import ResNet50
 
-DTYPES = {"amp": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+DTYPES = {"fp32": torch.float32, **HALF}
 # Products of every row with the weights, and where the convolution stands among what is given.
-PRODUCTS = {"product": (1, 1), "widen": (1, 1), "product_gradients": (2, 2), "widen_back": (2, 3)}
+PRODUCTS = {"conv1x1": (1, 1), "expand": (1, 1), "conv1x1_backward": (2, 2), "expand_backward": (2, 3)}
 
 
 def main():
@@ -91,11 +92,11 @@ def product_flops(name, inputs):
     if name in PRODUCTS:
         times, at = PRODUCTS[name]
         return 2 * times * tensors(inputs[:1])[0].shape[0] * inputs[at].weight.numel()
-    if name in ("convolution", "convolution_back"):
+    if name in ("conv3x3", "conv3x3_backward"):
         (images, rows, columns), stride = inputs[-2], inputs[-1]
-        weight = inputs[1] if name == "convolution" else inputs[2].weight
+        weight = inputs[1] if name == "conv3x3" else inputs[2].weight
         places = images * -(-rows // stride) * -(-columns // stride)
-        return 2 * (1 if name == "convolution" else 2) * places * weight.numel()
+        return 2 * (1 if name == "conv3x3" else 2) * places * weight.numel()
     return 0
 
 

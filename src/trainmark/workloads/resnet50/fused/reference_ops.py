@@ -34,29 +34,29 @@ def normed(x):
 def value(x):
     """The matrix that a convolution reads, rounded as if it had been stored."""
     if isinstance(x, PendingNorm):
-        return rectified(x)
+        return bn_relu(x)
     if isinstance(x, ResidualSum):
-        return join(x).value
+        return residual_add(x).value
     return x
 
 
-def rectified(x):
+def bn_relu(x):
     return normed(x).relu().to(x.raw.dtype)
 
 
-def join(x):
+def residual_add(x):
     """A block's end with its value, which is computed once."""
     if x.value is None:
-        x.value = joined(x)
+        x.value = residual_sum(x)
     return x
 
 
-def joined(x):
+def residual_sum(x):
     shortcut = normed(x.shortcut) if isinstance(x.shortcut, PendingNorm) else upcast(x.shortcut)
     return (normed(x.norm) + shortcut).relu().to(x.norm.raw.dtype)
 
 
-def apply(s):
+def batch_norm_backward(s):
     upper = upcast(s.upper)
     if s.rectify:
         upper = torch.where(normed(s.norm) > 0, upper, 0)
@@ -66,19 +66,19 @@ def apply(s):
 # Forward
 
 
-def product(x, conv):
+def conv1x1(x, conv):
     """`value(x) · weightᵀ`, ready to be normed."""
     raw = (upcast(value(x)) @ upcast(conv.weight).T).to(conv.weight.dtype)
     return statistics(raw, conv.norm)
 
 
-def widen(x, conv, shape=None):
+def expand(x, conv, shape=None):
     """The same where it has more outputs than inputs, and what it read is kept.
 
     Where a shape is given, only every second row and column of the pictures is read.
     """
     operand = value(x) if shape is None else strided_rows(value(x), *shape)
-    return ExpandedNorm(**vars(product(operand, conv)), operand=operand)
+    return ExpandedNorm(**vars(conv1x1(operand, conv)), operand=operand)
 
 
 def statistics(raw, norm):
@@ -113,14 +113,14 @@ def sums(upper, x, rectify=False):
     return upper.sum(0), (upper * (upcast(x.raw) - x.mean)).sum(0)
 
 
-def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
+def conv1x1_backward(s, x, conv, beside, onto=None, addend=None, spread=None):
     """Both gradients of a product; that of the weights goes to its place, in time.
 
     The operand's is stopped by its own ReLU, and comes with the sums that its norm or its block needs.
     `addend` came by the shortcut; where that has strides, `spread` (images, rows, columns) says how its rows
     lie among these.
     """
-    gradient, kind = upcast(apply(s)), conv.weight.dtype
+    gradient, kind = upcast(batch_norm_backward(s)), conv.weight.dtype
     beside.begin(lambda: conv.gradient.copy_(gradient.T @ upcast(value(x))))
     out = gradient @ upcast(conv.weight)
     if addend is not None:
@@ -130,11 +130,11 @@ def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
     return relu_backward(out, onto, kind)
 
 
-def widen_back(upper, totals, y, conv, onto=None):
+def expand_backward(upper, totals, y, conv, onto=None):
     """Both gradients of what widened, where `totals` are the sums of `upper`."""
     _, against = sums(upper, y)
     numbers = coefficients((totals, against), conv.norm, y, upper.shape[0])
-    return product_gradients(BatchNormGrad(upper, y, *numbers), y.operand, conv, INLINE, onto)
+    return conv1x1_backward(BatchNormGrad(upper, y, *numbers), y.operand, conv, INLINE, onto)
 
 
 def relu_backward(out, onto, kind):
@@ -185,9 +185,9 @@ def stem(folded, weight, norm):
     return statistics(out.permute(0, 2, 3, 1).flatten(0, 2).to(folded.dtype), norm)
 
 
-def stem_back(s, which, folded, shape):
+def stem_backward(s, which, folded, shape):
     """The weights' gradient, for folded images; `s.upper` has a row for each pixel that was chosen."""
-    gradient = upcast(pool_back(s, which, shape)).view(*shape, -1).permute(0, 3, 1, 2)
+    gradient = upcast(pool_backward(s, which, shape)).view(*shape, -1).permute(0, 3, 1, 2)
     out = torch.nn.grad.conv2d_weight(
         upcast(folded).permute(0, 3, 1, 2), (gradient.shape[1], 16, 4, 4), gradient
     )
@@ -208,7 +208,7 @@ def pool(x, shape):
     return x.of(flat[0]), flat[1]
 
 
-def pool_back(s, which, shape):
+def pool_backward(s, which, shape):
     """The gradient of what was pooled; `s.upper` has a row for every pooled one."""
     images, rows, columns = shape
     small = [images, (rows + 1) // 2, (columns + 1) // 2, -1]
@@ -223,13 +223,13 @@ def pool_back(s, which, shape):
     return (s.by * out + s.own * upcast(s.norm.raw) + s.rest).to(s.upper.dtype)
 
 
-def convolution(x, weight, shape, stride):
+def conv3x3(x, weight, shape, stride):
     """3×3 over a matrix, as a matrix; PyTorch's own, which is cuDNN's on a GPU."""
     out = F.conv2d(picture(x, shape), weight, stride=stride, padding=1)
     return matrix(out)
 
 
-def convolution_back(gradient, x, conv, shape, stride, beside):
+def conv3x3_backward(gradient, x, conv, shape, stride, beside):
     """The gradient of its operand; that of its weights is put in its place, in time."""
     small = shape[0], -(-shape[1] // stride), -(-shape[2] // stride)
     pictures = picture(gradient, small), picture(x, shape)
@@ -251,7 +251,7 @@ def matrix(picture):
     return picture.permute(0, 2, 3, 1).contiguous().flatten(0, 2)
 
 
-def head_back(gradient, onto, images):
+def head_backward(gradient, onto, images):
     """From the gradient of every image's mean to that of the last block."""
     rows = onto.value.shape[0] // images
     spread = (upcast(gradient) / rows).repeat_interleave(rows, dim=0)

@@ -7,7 +7,8 @@ import torch
 import torch.distributed as dist
 from torch.nn import functional as F
 
-from trainmark.workloads.common import gradient_clock, optimizer
+from trainmark.workloads.common import gradient_clock
+from trainmark.workloads.common.frameworks import pytorch as framework
 from trainmark.workloads.resnet50.fused import reference_ops
 from trainmark.workloads.resnet50.fused.network import Passes, side_stream
 from trainmark.workloads.resnet50.shared import tensors
@@ -66,31 +67,21 @@ def operations_for(device):
     return reference_ops
 
 
-HALF_TYPES = {"amp": torch.float16, "bf16": torch.bfloat16}
 BUCKET_ELEMENTS = 6_000_000  # gradients that are exchanged together: few calls, and early ones
 
 
-class LossScaler:
-    """By which gradients are multiplied to stay within half precision; grows and backs off, or is static."""
+class LossScaler(framework.LossScale):
+    """The same with the state of PyTorch's own, and the overflow that kernels look for."""
 
     def __init__(self, opt, device):
-        self.static = opt.precision != "amp" or opt.loss_scale != "dynamic"
-        self.scale = torch.full((), optimizer.initial_loss_scale(opt), device=device)
-        self.steady = torch.zeros((), dtype=torch.int32, device=device)
+        super().__init__(opt, device)
         self.overflow = torch.zeros((), device=device)
 
-    def move(self):
-        if not self.static:
-            torch._amp_update_scale_(
-                self.scale, self.steady, self.overflow, 2.0, 0.5, optimizer.LOSS_SCALE_GROWTH_STEPS
-            )
-
     def state_dict(self):
-        return {"scale": self.scale.item(), "_growth_tracker": self.steady.item()}
+        return {"scale": self.value.item(), "_growth_tracker": self.growth.item()}
 
     def load_state_dict(self, state):
-        self.scale.fill_(state["scale"])
-        self.steady.fill_(state["_growth_tracker"])
+        self.load(state["scale"], state["_growth_tracker"])
 
 
 class FusedStep:
@@ -98,7 +89,7 @@ class FusedStep:
 
     def __init__(self, opt, model, device):
         self.model, self.recipe, self.ranks = model, opt.recipe, opt.world_size
-        self.parameters = FlatParameters(model, HALF_TYPES.get(opt.precision, torch.float32))
+        self.parameters = FlatParameters(model, framework.HALF.get(opt.precision, torch.float32))
         self.ops = operations_for(device)
         self.passes = Passes(self.parameters, self.ops, side_stream(device))
         self.rate, self.lam = torch.zeros((), device=device), torch.ones((), device=device)
@@ -119,12 +110,12 @@ class FusedStep:
         exchanged.finish()
         if self.parameters.half.dtype == torch.float16:
             self.ops.find_overflow(self.parameters.gradient, self.scaler.overflow)
-        shrink = 1 / (self.scaler.scale * self.ranks)
+        shrink = 1 / (self.scaler.value * self.ranks)
         recipe = self.recipe
         self.ops.update(
             self.parameters, self.rate, shrink, self.scaler.overflow, recipe.momentum, recipe.weight_decay
         )
-        self.scaler.move()
+        self.scaler.update(self.scaler.overflow)
         return loss
 
     @torch.enable_grad()
@@ -133,7 +124,7 @@ class FusedStep:
         inputs = [part.detach().requires_grad_() for part in (features, *self.classifier)]
         logits = F.linear(*inputs).float()
         loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
-        of_features, *of_classifier = torch.autograd.grad(loss * self.scaler.scale, inputs)
+        of_features, *of_classifier = torch.autograd.grad(loss * self.scaler.value, inputs)
         for place, gradient in zip(self.classifier_gradients, of_classifier):
             place.copy_(gradient)
         return loss.detach(), of_features

@@ -7,18 +7,23 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.common.kernel_tuning import tuner
-from trainmark.workloads.resnet50.fused.batch_norm import apply, coefficients, rectified, statistics, sums
-from trainmark.workloads.resnet50.fused.conv1x1 import join, product
-from trainmark.workloads.resnet50.fused.dgrad_wgrad import product_gradients
-from trainmark.workloads.resnet50.fused.expansion import widen, widen_back
-from trainmark.workloads.resnet50.fused.pooling import head_back, pool
+from trainmark.workloads.resnet50.fused.batch_norm import (
+    batch_norm_backward,
+    bn_relu,
+    coefficients,
+    statistics,
+    sums,
+)
+from trainmark.workloads.resnet50.fused.conv1x1 import conv1x1, residual_add
+from trainmark.workloads.resnet50.fused.dgrad_wgrad import conv1x1_backward
+from trainmark.workloads.resnet50.fused.expansion import expand, expand_backward
 from trainmark.workloads.resnet50.fused.reference_ops import (
-    convolution,
-    convolution_back,
+    conv3x3,
+    conv3x3_backward,
     fold_weight,
     unfold_weight,
 )
-from trainmark.workloads.resnet50.fused.stem import fold, stem, stem_back
+from trainmark.workloads.resnet50.fused.stem import fold, head_backward, pool, stem, stem_backward
 
 BLOCK = 4096
 
@@ -71,26 +76,26 @@ def update(parameters, rate, shrink, overflow, inertia, decay):
 fallbacks = tuner.fallbacks
 
 __all__ = [
-    "apply",
+    "batch_norm_backward",
+    "bn_relu",
     "coefficients",
-    "convolution",
-    "convolution_back",
+    "conv1x1",
+    "conv1x1_backward",
+    "conv3x3",
+    "conv3x3_backward",
+    "expand",
+    "expand_backward",
     "fallbacks",
     "find_overflow",
     "fold",
     "fold_weight",
-    "head_back",
-    "join",
+    "head_backward",
     "pool",
-    "product",
-    "product_gradients",
-    "rectified",
+    "residual_add",
     "statistics",
     "stem",
-    "stem_back",
+    "stem_backward",
     "sums",
     "unfold_weight",
     "update",
-    "widen",
-    "widen_back",
 ]

@@ -149,9 +149,6 @@ def check_dataset(opt):
         )
 
 
-SYNTHETIC_BATCHES = 4  # that a host loader hands out in turn
-
-
 def synthetic_batches(opt, count: int) -> List[Tuple[np.ndarray, np.ndarray]]:
     """Images as (images, 3, rows, columns) and labels; other ones on each rank."""
     random = np.random.default_rng([opt.seed, opt.rank])
@@ -160,3 +157,10 @@ def synthetic_batches(opt, count: int) -> List[Tuple[np.ndarray, np.ndarray]]:
         (random.standard_normal(shape, np.float32), random.integers(0, recipe.CLASSES, opt.batch))
         for _ in range(count)
     ]
+
+
+class ImageTraining:
+    """Beside the verbs of a framework's training."""
+
+    def host_batches(self, count: int) -> List[Tuple[np.ndarray, np.ndarray]]:
+        return synthetic_batches(self.opt, count)

@@ -48,26 +48,13 @@ def check_options(opt):
         data.check_dataset(opt)
 
 
-REFUSALS = refusal.read_table(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refusals.json"))
-
-
-def refuse(framework, opt, capability=None, **machine):
-    """Refuse what cannot be had here; `capability` is that of the GPU, None where none is used.
-
-    Rows also name options, fields of the recipe, and what else `machine` has.
-    """
-    asked = dict(vars(opt.recipe), **vars(opt))
-    title = refusal.TITLES[framework]
-    asked.update(machine, framework=framework, title=title, several_ranks=opt.world_size > 1)
-    refusal.check(REFUSALS, capability=capability, **asked)
-
-
 class ResNet50Spec(TrainingSpec):
     name, unit, package = "resnet50", "images", "trainmark.workloads.resnet50"
     metrics, axes = METRICS, ("image_size",)
     evaluation = staticmethod(evaluation)
     parse, settle, check = map(staticmethod, (parse_options, settle_options, check_options))
     is_statistic = staticmethod(tensors.is_statistic)
+    refusals = refusal.read_table(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refusals.json"))
 
     def shapes(self, opt):
         return tensors.shapes()
@@ -80,13 +67,11 @@ class ResNet50Spec(TrainingSpec):
 
     def bytes_per_sample(self, opt):
         """The fewest that a step moves, in the kind of number that its activations are."""
-        return recipe.bytes_per_image(opt.image_size, 2 if opt.precision in ("amp", "bf16") else 4)
+        return recipe.bytes_per_image(opt.image_size, options.element_bytes(opt))
 
     def observe(self, opt, training):
-        from trainmark.workloads.resnet50.shared import tensors as conformance
-
-        return conformance.observe(opt, training)
+        return tensors.observe(opt, training)
 
 
 SPEC = ResNet50Spec()
-main = functools.partial(loop.main, SPEC)
+main = functools.partial(loop.run_program, SPEC)

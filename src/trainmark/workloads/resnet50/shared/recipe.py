@@ -39,24 +39,38 @@ names, read, find = RECIPES.names, RECIPES.read, RECIPES.find
 STANDARD = find("ngc-90", 256)
 
 
+def bottlenecks() -> Iterator[Tuple[int, int, int]]:
+    """Inputs, width and stride of every block: each stage but the first halves the image in its first 3x3."""
+    inputs = 64
+    for stage, (blocks, width) in enumerate(STAGES):
+        for block in range(blocks):
+            yield inputs, width, 2 if block == 0 and stage > 0 else 1
+            inputs = width * EXPANSION
+
+
+def features() -> int:
+    """How many the classifier takes."""
+    return STAGES[-1][1] * EXPANSION
+
+
+def has_shortcut(inputs: int, width: int, stride: int) -> bool:
+    """Whether a block has a convolution in its shortcut."""
+    return stride != 1 or inputs != width * EXPANSION
+
+
 def convolutions(image_size: int) -> Iterator[Tuple[int, int, int, int]]:
     """Every convolution as (inputs, outputs, kernel, output side), then the classifier as a 1x1 on side 1."""
     side = _halved(image_size)
     yield 3, 64, 7, side
     side = _halved(side)
-    channels = 64
-    for stage, (blocks, width) in enumerate(STAGES):
-        for block in range(blocks):
-            before = side
-            if block == 0 and stage > 0:
-                side = _halved(side)
-            yield channels, width, 1, before  # v1.5: the stride is in the 3x3, so this one runs at full size
-            yield width, width, 3, side
-            yield width, width * EXPANSION, 1, side
-            if block == 0:
-                yield channels, width * EXPANSION, 1, side
-            channels = width * EXPANSION
-    yield channels, CLASSES, 1, 1
+    for inputs, width, stride in bottlenecks():
+        yield inputs, width, 1, side  # v1.5: the stride is in the 3x3, so this one runs at full size
+        side = side if stride == 1 else _halved(side)
+        yield width, width, 3, side
+        yield width, width * EXPANSION, 1, side
+        if has_shortcut(inputs, width, stride):
+            yield inputs, width * EXPANSION, 1, side
+    yield features(), CLASSES, 1, 1
 
 
 def flops_per_image(image_size: int) -> int:

@@ -29,20 +29,16 @@ def layers() -> Iterator[CanonicalLayer]:
     """All layers with weights, in the order of the forward pass; a shortcut comes last of its block."""
     yield CanonicalLayer("stem.conv", "conv", (64, 3, 7, 7))
     yield CanonicalLayer("stem.norm", "norm", (64,))
-    channels, index = 64, 0
-    for blocks, width in recipe.STAGES:
-        outputs = width * recipe.EXPANSION
-        for block in range(blocks):
-            name = "blocks.{}".format(index)
-            kernels = ((width, channels, 1, 1), (width, width, 3, 3), (outputs, width, 1, 1))
-            for number, kernel in enumerate(kernels, 1):
-                yield CanonicalLayer("{}.conv{}".format(name, number), "conv", kernel)
-                yield CanonicalLayer("{}.norm{}".format(name, number), "norm", kernel[:1])
-            if block == 0:
-                yield CanonicalLayer(name + ".shortcut.conv", "conv", (outputs, channels, 1, 1))
-                yield CanonicalLayer(name + ".shortcut.norm", "norm", (outputs,))
-            channels, index = outputs, index + 1
-    yield CanonicalLayer("classifier", "linear", (recipe.CLASSES, channels))
+    for index, (inputs, width, stride) in enumerate(recipe.bottlenecks()):
+        name, outputs = "blocks.{}".format(index), width * recipe.EXPANSION
+        kernels = ((width, inputs, 1, 1), (width, width, 3, 3), (outputs, width, 1, 1))
+        for number, kernel in enumerate(kernels, 1):
+            yield CanonicalLayer("{}.conv{}".format(name, number), "conv", kernel)
+            yield CanonicalLayer("{}.norm{}".format(name, number), "norm", kernel[:1])
+        if recipe.has_shortcut(inputs, width, stride):
+            yield CanonicalLayer(name + ".shortcut.conv", "conv", (outputs, inputs, 1, 1))
+            yield CanonicalLayer(name + ".shortcut.norm", "norm", (outputs,))
+    yield CanonicalLayer("classifier", "linear", (recipe.CLASSES, recipe.features()))
 
 
 PARTS = {"conv": ("weight",), "norm": ("scale", "bias", "mean", "variance"), "linear": ("weight", "bias")}

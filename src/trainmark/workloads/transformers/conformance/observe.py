@@ -24,11 +24,8 @@ KINDS = (STEEP, GENTLE)
 WORDS = {STEEP: 8, GENTLE: None}  # so many tokens occur; None: all of the vocabulary
 
 SEED = 20
-MATRIX_DEVIATION, EMBEDDING_DEVIATION, BIAS_DEVIATION = (
-    0.12,
-    0.05,
-    0.1,
-)  # deviations: training's of 0.02 leave the attention without a say
+# Training's deviation of 0.02 would leave the attention without a say.
+MATRIX_DEVIATION, EMBEDDING_DEVIATION, BIAS_DEVIATION = 0.12, 0.05, 0.1
 
 Batch = Tuple[np.ndarray, ...]
 
@@ -117,6 +114,11 @@ def bert_batches(shapes: Dict[str, Tuple[int, ...]], rank: int) -> Dict[str, Bat
         follows = np.zeros(SEQUENCES) if kind == STEEP else np.arange(SEQUENCES) % 2
         made[kind] = (tokens, segments, lengths, positions, labels, follows.astype(np.int32))
     return made
+
+
+def batches_of(shape):
+    """Return what makes a rank's batches of a model of this shape."""
+    return decoder_batches if shape.causal else bert_batches
 
 
 def _random(rank: int, kind: str):

@@ -1,23 +1,41 @@
-"""Five steps of a transformer's training in float64, on one rank and on two: what each program must show.
+"""Five steps of a transformer's training in float64, and what every rank of a program showed beside them.
 
 AdamW and LAMB with clipping by the global norm are the definition that frameworks must follow.
-python -m trainmark.workloads.FAMILY.conformance.reference     writes that family's reference.json anew
+python -m trainmark.workloads.transformers.conformance.reference FAMILY     writes FAMILY.json anew
+
+The tolerances are argued in docs/conformance.md. A transformer has no kinks: what two float32 programs
+disagree in stays near the rounding.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from trainmark.workloads.common import conformance as common
+from trainmark.workloads.common.chance import sketch
+from trainmark.workloads.common.conformance import (
+    ROUNDING,
+    Deviation,
+    Numbers,
+    beyond_tolerance,
+    loss_errors,
+    rank_sentences,
+)
+from trainmark.workloads.common.layers64 import Array, Tape, TapeValue
+from trainmark.workloads.declaration import Comparison
+from trainmark.workloads.transformers.conformance import networks
 from trainmark.workloads.transformers.conformance import observe as initial
-from trainmark.workloads.transformers.conformance.layers64 import Array, Tape, TapeValue
+from trainmark.workloads.transformers.conformance.networks import Parts
 from trainmark.workloads.transformers.conformance.observe import Constants, first_gradients, summary
 from trainmark.workloads.transformers.flops import TransformerShape
 
@@ -82,8 +100,6 @@ def trust(weight: Array, step: Array) -> float:
 
 RANKS = (1, 2)
 OPTIMIZERS = {"bert": ("lamb", "adamw")}
-BATCHES = {"bert": initial.bert_batches}
-DIGITS = 9  # a hundred times what float32 tells apart
 RECORDED = ("gradient_norms", "gradients", "moments", "moved")
 
 Batch = Sequence[Array]
@@ -94,31 +110,32 @@ class ReferenceNetwork:
     """A family's network in float64, in the size that is compared, and its batches by rank."""
 
     name: str
+    model: ModuleType
     shape: TransformerShape
     shapes: dict[str, tuple[int, ...]]
-    loss: Callable[[Tape, Mapping[str, TapeValue], Batch, TransformerShape], TapeValue]
+    loss: Callable[[Parts, Batch], TapeValue]
     batches: Callable[..., dict[str, tuple[Any, ...]]]
     optimizers: tuple[str, ...]
 
     def gradients(self, weights: Mapping[str, Array], batch: Batch) -> tuple[float, Tensors]:
         """Return the loss of a batch, and its gradients by all weights."""
         tape, values = Tape(), {name: TapeValue(weight) for name, weight in weights.items()}
-        loss = self.loss(tape, values, batch, self.shape)
+        loss = self.loss(Parts(tape, values, self.model, self.shape), batch)
         tape.backward(loss)
         return float(loss.array), {name: value.gradient for name, value in values.items()}
 
 
 def network(family: str) -> ReferenceNetwork:
     """Return the network of a family by its name."""
-    package = f"trainmark.workloads.{family}"
-    model = importlib.import_module(f"{package}.shared.model")
+    model = importlib.import_module(f"trainmark.workloads.{family}.shared")
     shape = model.SIZES[initial.SIZE]
     return ReferenceNetwork(
         name=family,
+        model=model,
         shape=shape,
         shapes=model.shapes(shape),
-        loss=importlib.import_module(f"{package}.conformance.reference").loss,
-        batches=BATCHES.get(family, initial.decoder_batches),
+        loss=getattr(networks, f"{family}_loss"),
+        batches=initial.batches_of(shape),
         optimizers=OPTIMIZERS.get(family, ("adamw",)),
     )
 
@@ -173,17 +190,9 @@ def observe(
 
 def recorded(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what does not follow from the initial weights; all but the losses is the same on every rank."""
-    return _rounded(
+    return common.recorded(
         {"losses": [rank["losses"] for rank in shown], **{part: shown[0][part] for part in RECORDED}}
     )
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return float(f"{value:.{DIGITS}g}")
 
 
 @cache
@@ -194,7 +203,7 @@ def expected(family: str, optimizer: str, ranks: int) -> list[dict[str, Any]]:
 
 
 def _file(family: str) -> Path:
-    return Path(__file__).parents[2] / family / "conformance" / "reference.json"
+    return Path(__file__).with_name(f"{family}.json")
 
 
 def write(family: str) -> None:
@@ -204,5 +213,74 @@ def write(family: str) -> None:
         optimizer: {str(ranks): recorded(observe(net, optimizer, ranks)) for ranks in RANKS}
         for optimizer in net.optimizers
     }
-    lines = json.dumps(computed, separators=(",", ":")).replace("],", "],\n")
-    _file(family).write_text(lines + "\n", encoding="utf-8")
+    common.ship(computed, _file(family))
+
+
+LOSS_TOLERANCE = 1e-5
+# What is clipped is scaled by a sum of 400,000 squares, which loses a digit in float32.
+GLOBAL_GRADIENT_TOLERANCE = {initial.STEEP: 5e-5, initial.GENTLE: 1e-5}
+GRADIENT_TOLERANCE = {initial.STEEP: 2e-4, initial.GENTLE: 5e-5}
+GRADIENT_FLOOR = (
+    2e-6  # of the global norm: what rounding leaves where a gradient is zero, as of the keys' bias
+)
+MOMENT_TOLERANCE = 5e-4
+MOMENT_FLOOR = 2e-6  # of all first, or all second moments
+MOVED_TOLERANCE = 5e-4
+MOVED_FLOOR = 8 * ROUNDING  # of the weights: five sums of a weight and a small step, each rounded
+
+
+def rank_deviations(family: str, observed: Mapping[str, Any], expected: Mapping[str, Any]) -> list[Deviation]:
+    """Return every figure of one rank with its error; those of another structure alone where it has one."""
+    net = network(family)
+    parameters = sum(int(np.prod(shape)) for shape in net.shapes.values())
+    wrong = list(common.structure_deviations(observed, net.shapes, parameters))
+    if wrong:
+        return wrong
+    given = _given(family)
+    figures = [
+        *common.start_deviations(observed, given),
+        *common.loss_deviations(observed, expected, LOSS_TOLERANCE),
+    ]
+    for kind in initial.KINDS:
+        seen, right = (
+            (shown["gradient_norms"][kind], shown["gradients"][kind]) for shown in (observed, expected)
+        )
+        allowed = GLOBAL_GRADIENT_TOLERANCE[kind], GRADIENT_TOLERANCE[kind], GRADIENT_FLOOR
+        figures += common.gradient_deviations(seen, right, *allowed, batch=f" ({kind} batch)")
+    figures += _moments(observed["moments"], expected["moments"])
+    figures += common.movement_deviations(observed, expected, given, MOVED_TOLERANCE, MOVED_FLOOR)
+    return figures
+
+
+@cache
+def _given(family: str) -> dict[str, list[float]]:
+    weights = initial.initial_weights(network(family).shapes)
+    return {name: sketch(name, weight) for name, weight in weights.items()}
+
+
+def _moments(seen: Mapping[str, Numbers], right: Mapping[str, Numbers]) -> Iterator[Deviation]:
+    for order in ("first", "second"):
+        norms = {
+            name: common.sketch_norm(value) for name, value in right.items() if name.startswith(f"{order}/")
+        }
+        floor = MOMENT_FLOOR * common.total_norm(norms)
+        for name, size in norms.items():
+            error = common.sketch_norm(np.subtract(seen[name], right[name]))
+            what = f"the {order} moment of {name.partition('/')[2]} after the last step"
+            yield Deviation(what, error, MOMENT_TOLERANCE * size + floor)
+
+
+def compare(family: str, optimizer: str, shown: Sequence[Mapping[str, Any]]) -> Comparison:
+    """Compare what every rank wrote down with the reference."""
+    references = expected(family, optimizer, len(shown))
+    figures = [rank_deviations(family, *pair) for pair in zip(shown, references, strict=True)]
+    differs = rank_sentences([beyond_tolerance(rank) for rank in figures])
+    share = max(figure.share for rank in figures for figure in rank)
+    largest = max(loss_errors(shown, references))
+    if differs:
+        return Comparison(differs, largest)
+    return Comparison((), largest, f"every figure within {share:.1%} of its tolerance")
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

@@ -1,7 +1,6 @@
 """Training a transformer in plain JAX: its frame, the data, the step, main; a family adds its model."""
 
 import functools
-import itertools
 
 import jax
 import numpy as np
@@ -13,12 +12,10 @@ from jax.sharding import PartitionSpec as P
 from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import jax as framework
 from trainmark.workloads.common.frameworks.jax import RANKS
-from trainmark.workloads.transformers import spec as refusals
-from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks import jax_layers, jax_optimizers
 from trainmark.workloads.transformers.frameworks.jax_optimizers import State
+from trainmark.workloads.transformers.training import TransformerTraining
 
-facts = framework.facts
 SCANNED_LAYERS = 32  # from here on XLA compiles one block and loops: else compiling takes minutes
 
 # The model: what the families have in common
@@ -167,15 +164,14 @@ class Step:
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = functools.partial(synthetic, opt)
         self.model = build(opt)
         self.update = Step(opt, self.model, self.mesh)
         self.spread = {name: NamedSharding(self.mesh, spec) for name, spec in self.update.specs.items()}
@@ -190,14 +186,6 @@ class Training(framework.Training):
             run = make_draw(dimensions, self.spread[name], mean, deviation)
             values[name] = run(np.uint32(self.opt.seed), np.uint32(index))
         return values
-
-    def batches(self):
-        if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(1)[0]))
-        return framework.cycled(self.synthetic(synthetic.BATCHES), self.own, self.opt.device)
-
-    def place(self, *arrays):
-        return tuple(framework.put(self.own, array) for array in arrays)
 
     def feed(self, batches):
         return loaded(self.own, batches)
@@ -260,17 +248,14 @@ class Training(framework.Training):
             rest.update(scale=float(self.state.scale), good_steps=float(self.state.good_steps))
         return rest
 
-    def start_facts(self):
-        features = {
+    def features(self):
+        return {
             "attention": jax_layers.attention_name(self.opt),
             "compiled": True,
             "optimizer": self.opt.recipe.optimizer + " written out",
             "weights": jnp.dtype(number_kind(self.opt)).name,
             "scanned": self.opt.shape.layers >= SCANNED_LAYERS,
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
 
 
 @functools.lru_cache(maxsize=None)  # many tensors are alike
@@ -284,8 +269,3 @@ def make_draw(dimensions, sharding, mean, deviation):
         return deviation * jax.random.normal(key, dimensions, jnp.float32)
 
     return jax.jit(draw, out_shardings=sharding)
-
-
-def check(opt):
-    """Refuse what JAX cannot do on this machine; asked before anything starts."""
-    refusals.refuse("jax", opt, framework.capability(opt))

@@ -1,7 +1,5 @@
 """Training a transformer in MindSpore: parts of models, the data, the step, main; a family adds its model."""
 
-import itertools
-
 from trainmark.workloads.common.frameworks import mindspore as framework  # sets what MindSpore's import reads
 
 # isort: split
@@ -10,10 +8,8 @@ import numpy as np
 from mindspore import amp, nn, ops
 from mindspore.common.initializer import Normal
 
-from trainmark.workloads.transformers import spec, synthetic
-from trainmark.workloads.transformers.frameworks.mindspore_optimizers import make_optimizer
-
-facts = framework.facts
+from trainmark.workloads.transformers.spec import clip_factor, is_decayed
+from trainmark.workloads.transformers.training import TransformerTraining
 
 # The model: parts that the families have in common
 
@@ -136,7 +132,93 @@ def canonical_parameters(network):
     return named
 
 
-# The step
+# The step. MindSpore's own optimizers have no bias correction, or no parameters without trust ratio.
+
+
+def make_optimizer(opt, parameters):
+    if opt.recipe.optimizer == "lamb":
+        return Lamb(opt.recipe, parameters)
+    return (AdamW if opt.engine == "plain" else FusedAdamW)(opt.recipe, parameters)
+
+
+class AdamW(nn.Cell):
+    """AdamW (Loshchilov & Hutter 2019) after clipping to the global norm, in single operations."""
+
+    title = "AdamW, written out"
+
+    def __init__(self, recipe, parameters):
+        super().__init__()
+        self.clip, self.epsilon = recipe.clip, recipe.epsilon
+        self.beta1, self.beta2 = recipe.beta1, recipe.beta2
+        self.weights = parameters
+        self.first, self.second = (parameters.clone(name, init="zeros") for name in ("first", "second"))
+        self.steps = ms.Parameter(ms.Tensor(0.0, ms.float32), name="adam_step")
+        self.decays = tuple(
+            recipe.weight_decay if is_decayed(parameter.shape) else 0.0 for parameter in parameters
+        )
+
+    def construct(self, gradients, rate):
+        squares = ()
+        for gradient in gradients:
+            squares += (ops.square(gradient).sum(),)
+        factor = ops.minimum(clip_factor(ops.sqrt(ops.stack(squares).sum()), self.clip), 1.0)
+        steps = ops.assign_add(self.steps, 1.0).astype(ms.float64)
+        # In float64: a float32 power of 0.999 leaves four digits of the difference.
+        mean_share, square_share = 1.0 - ops.pow(self.beta1, steps), 1.0 - ops.pow(self.beta2, steps)
+        self.apply(gradients, factor, rate, mean_share.astype(ms.float32), square_share.astype(ms.float32))
+        return rate
+
+    def apply(self, gradients, factor, rate, mean_share, square_share):
+        for index, gradient in enumerate(gradients):
+            direction = self.direction(index, gradient * factor, mean_share, square_share)
+            weight = self.weights[index]
+            ops.assign(weight, weight * (1.0 - rate * self.decays[index]) - rate * direction)
+
+    def direction(self, index, gradient, mean_share, square_share):
+        """Move the moments, and return the direction of the step (Kingma & Ba 2015, bias corrected)."""
+        first = self.first[index] * self.beta1 + gradient * (1.0 - self.beta1)
+        second = self.second[index] * self.beta2 + ops.square(gradient) * (1.0 - self.beta2)
+        ops.assign(self.first[index], first)
+        ops.assign(self.second[index], second)
+        return first / mean_share / (ops.sqrt(second / square_share) + self.epsilon)
+
+
+class FusedAdamW(AdamW):
+    """The same with MindSpore's kernel of Adam, which takes rate and epsilon with their bias corrections."""
+
+    title = "ops.Adam"
+
+    def __init__(self, recipe, parameters):
+        super().__init__(recipe, parameters)
+        self.adam = ops.Adam()
+
+    def apply(self, gradients, factor, rate, mean_share, square_share):
+        root = ops.sqrt(square_share)
+        corrected, epsilon = rate * root / mean_share, self.epsilon * root
+        for index, gradient in enumerate(gradients):
+            weight = self.weights[index]
+            if self.decays[index]:
+                ops.assign(weight, weight * (1.0 - rate * self.decays[index]))
+            moments = self.first[index], self.second[index]
+            gradient = gradient * factor
+            self.adam(weight, *moments, 0.0, 0.0, corrected, self.beta1, self.beta2, epsilon, gradient)
+
+
+class Lamb(AdamW):
+    """LAMB (You et al. 2020): each matrix moves in proportion to its own norm."""
+
+    title = "LAMB, written out"
+
+    def apply(self, gradients, factor, rate, mean_share, square_share):
+        for index, gradient in enumerate(gradients):
+            direction = self.direction(index, gradient * factor, mean_share, square_share)
+            weight = self.weights[index]
+            if self.decays[index]:
+                direction = direction + self.decays[index] * weight
+                norm, length = ops.sqrt(ops.square(weight).sum()), ops.sqrt(ops.square(direction).sum())
+                both_positive = ops.logical_and(norm > 0, length > 0)
+                direction = direction * ops.where(both_positive, norm / length, ops.ones_like(norm))
+            ops.assign(weight, weight - rate * direction)
 
 
 class Update(nn.Cell):
@@ -266,26 +348,18 @@ class Evaluation(nn.Cell):
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model = build_model(opt, build)
         self.named = canonical_parameters(self.model.network)
         self.update, self.evaluation = Step(opt, self.model), Evaluation(self.model)
         self.optimizer, self.scaler = self.update.update.optimizer, self.update.update.scaler
-
-    def batches(self):
-        if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        # A tensor keeps its copy on the device once it has one: only a new one is copied again.
-        pool = self.synthetic(self.opt, synthetic.BATCHES)
-        return (self.place(*batch) for batch in itertools.cycle(pool))
 
     def place(self, *arrays):
         return tuple(map(ms.from_numpy, arrays))
@@ -336,17 +410,9 @@ class Training(framework.Training):
     def scalars(self):
         return [("adam_step", self.optimizer.steps), *framework.scaler_state(self.scaler)]
 
-    def start_facts(self):
-        features = {
+    def features(self):
+        return {
             "attention": "written out",
             "compiled": self.opt.engine == "stock",
             "optimizer": self.optimizer.title,
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
-
-
-def check(opt):
-    """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
-    spec.refuse("mindspore", opt, **framework.machine(opt))

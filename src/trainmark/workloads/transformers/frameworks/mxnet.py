@@ -9,8 +9,8 @@ from mxnet import autograd
 from mxnet.gluon import nn
 
 from trainmark.workloads.common.frameworks import mxnet as framework
-from trainmark.workloads.transformers import spec, synthetic
 from trainmark.workloads.transformers.spec import clip_factor, is_decayed
+from trainmark.workloads.transformers.training import TransformerTraining
 
 SQUARED_TOGETHER = 2**16  # elements: one float32 sum of all the squares would lose the fourth digit
 
@@ -103,8 +103,6 @@ class Lamb(AdamW):
             norms = [part.norm() if matrix else mx.nd.zeros((1,)) for part in (weight, direction)]
             mx.nd.lamb_update_phase2(weight, direction, *norms, lr=rate, out=weight)
 
-
-facts = framework.facts
 
 # The model: parts that the families have in common. Gluon passes the array or the symbol namespace as F.
 
@@ -209,14 +207,6 @@ def swap_heads(value, outer, inner):
     return value.reshape((outer, inner, -1, *value.shape[1:])).swapaxes(0, 1).reshape(value.shape)
 
 
-# The data
-
-
-def place(*arrays):
-    """Make MXNet's arrays of host arrays; on the CPU there is nothing to copy."""
-    return tuple(mx.nd.array(array, dtype=np.int32) for array in arrays)
-
-
 # The step
 
 
@@ -263,30 +253,25 @@ class Step:
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         mx.random.seed(opt.seed)  # the same weights on every rank
         self.model = build(opt)
         self.model.initialize()
         self.named = named_parameters(self.model.network)
         self.update = Step(opt, self.model, self.ranks)
 
-    def batches(self):
-        count = 1 if self.opt.data == "synthetic" else synthetic.BATCHES
-        return itertools.cycle([place(*batch) for batch in self.synthetic(self.opt, count)])
-
     def place(self, *arrays):
-        return place(*arrays)
+        return tuple(mx.nd.array(array, dtype=np.int32) for array in arrays)
 
     def feed(self, batches):
-        return (place(*batch) for batch in batches)
+        return (self.place(*batch) for batch in batches)
 
     def step(self, *batch, rate):
         return self.update(batch, rate)
@@ -320,19 +305,11 @@ class Training(framework.Training):
     def rest(self):
         return {"adam_step": float(self.update.steps)}
 
-    def start_facts(self):
+    def features(self):
         stock = self.opt.engine == "stock"
-        features = {
+        return {
             "attention": "interleaved_matmul_selfatt" if stock else "written out",
             "compiled": "hybridized" if stock else False,
             "optimizer": self.update.buckets[0].title,
             "weights": "float32",
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
-
-
-def check(opt):
-    """Refuse what MXNet cannot do on this machine; asked before anything starts."""
-    spec.refuse("mxnet", opt, **framework.machine(opt))

@@ -14,10 +14,9 @@ import numpy as np
 import oneflow as flow
 from oneflow import nn
 
-from trainmark.workloads.transformers import spec, synthetic
 from trainmark.workloads.transformers.spec import clip_factor, is_decayed
+from trainmark.workloads.transformers.training import TransformerTraining, canonical_parameters
 
-facts = framework.facts
 UNSEEN = -1e9  # added to a score: the exponential of it is zero in float32
 
 # The model: parts that the families have in common
@@ -99,14 +98,6 @@ def counts(*numbers):
 def build_model(opt, build):
     flow.manual_seed(opt.seed)  # the same weights on every rank
     return build(opt).to(opt.device)
-
-
-def canonical_parameters(network):
-    """Return the parameters by their canonical names: a norm's weight is its scale."""
-    named = network.named_parameters()
-    return {
-        name.replace(".weight", ".scale") if "norm" in name else name: parameter for name, parameter in named
-    }
 
 
 # The step
@@ -212,27 +203,21 @@ class Step:
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model = build_model(opt, build)
         self.update = Step(opt, self.model)
         self.optimizer = self.update.optimizer
 
-    def batches(self):
-        if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        pool = [tuple(map(flow.tensor, batch)) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
+    def cycled(self, batches):
+        pool = [self.place_on("cpu", *batch) for batch in batches]
         return (tuple(part.to(self.opt.device) for part in batch) for batch in itertools.cycle(pool))
-
-    def place(self, *arrays):
-        return tuple(flow.tensor(array).to(self.opt.device) for array in arrays)
 
     def feed(self, batches):
         return (self.place(*batch) for batch in batches)
@@ -263,21 +248,13 @@ class Training(framework.Training):
     def rest(self):
         return {"adam_step": float(self.optimizer.steps)}
 
-    def start_facts(self):
-        features = {
+    def features(self):
+        return {
             "attention": "written out",
             "compiled": False,
             "optimizer": "flat " + self.opt.recipe.optimizer,
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
 
 
 def on_host(named):
     return {name: tensor.detach().numpy().copy() for name, tensor in named}
-
-
-def check(opt):
-    """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    spec.refuse("oneflow", opt, **framework.machine(opt))

@@ -1,7 +1,6 @@
 """Training a transformer in Paddle: parts of models, the data, the step, main; a family adds its model."""
 
 import contextlib
-import itertools
 
 from trainmark.workloads.common.frameworks import paddle as framework  # sets what Paddle's import reads
 
@@ -13,10 +12,8 @@ from paddle.distributed.fleet.utils import recompute
 from paddle.nn import functional
 from paddle.static import default_main_program
 
-from trainmark.workloads.transformers import spec, synthetic
 from trainmark.workloads.transformers.spec import is_decayed
-
-facts = framework.facts
+from trainmark.workloads.transformers.training import TransformerTraining, canonical_parameters
 
 # The model: parts that the families have in common
 
@@ -113,14 +110,6 @@ def build_model(opt, build):
     return model, (paddle.DataParallel(model) if opt.world_size > 1 else model)
 
 
-def canonical_parameters(network):
-    """Return the parameters by their canonical names: a norm's weight is its scale."""
-    named = network.named_parameters()
-    return {
-        name.replace(".weight", ".scale") if "norm" in name else name: parameter for name, parameter in named
-    }
-
-
 def turned(name, value):
     """A linear layer's weight is (inputs, outputs) here; turning it twice gives it back."""
     is_linear = value.ndim == 2 and "embedding" not in name
@@ -203,25 +192,16 @@ def make_optimizer(recipe, parameters):
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model, run = build_model(opt, build)
         self.update = Step(opt, self.model, run)
-
-    def batches(self):
-        if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        return framework.cycled(self.synthetic(self.opt, synthetic.BATCHES), self.opt)
-
-    def place(self, *arrays):
-        return framework.placed(arrays)
 
     def feed(self, batches):
         return framework.loaded(batches, self.opt)
@@ -262,21 +242,13 @@ class Training(framework.Training):
         powers = {state: tensors[0].item() for state, tensors in self.update.powers()}
         return dict(powers, **self.update.scaler.numbers())
 
-    def start_facts(self):
-        features = {
+    def features(self):
+        return {
             "attention": "scaled_dot_product_attention" if has_fused_attention(self.opt) else "written out",
             "compiled": is_static(self.opt) and ("CINN" if self.opt.compile else "to_static"),
             "optimizer": "paddle.optimizer." + type(self.update.optimizer).__name__,
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
 
 
 def on_host(named):
     return {name: turned(name, tensor.numpy()) for name, tensor in named}
-
-
-def check(opt):
-    """Refuse what Paddle cannot do on this machine; asked before anything starts."""
-    spec.refuse("paddle", opt, **framework.machine(opt))

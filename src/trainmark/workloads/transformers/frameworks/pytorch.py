@@ -1,7 +1,6 @@
 """Training a transformer in PyTorch: parts of models, the data, the step, main; a family adds its model."""
 
 import contextlib
-import itertools
 
 import torch
 from torch import nn
@@ -12,10 +11,8 @@ from torch.utils.checkpoint import checkpoint
 from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import pytorch as framework
 from trainmark.workloads.common.gradient_clock import Untimed
-from trainmark.workloads.transformers import spec, synthetic
 from trainmark.workloads.transformers.frameworks.pytorch_optimizers import make_optimizer, shard
-
-facts = framework.facts
+from trainmark.workloads.transformers.training import TransformerTraining
 
 # The model: parts that the families have in common
 
@@ -126,11 +123,6 @@ def build_model(opt, device, build):
 # The data
 
 
-def place(device, *arrays):
-    """Copy host arrays to the device."""
-    return tuple(torch.from_numpy(array).to(device) for array in arrays)
-
-
 def loaded(device, batches):
     """Copy a loader's batches to the device."""
     batches = (tuple(map(torch.from_numpy, batch)) for batch in batches)
@@ -151,7 +143,7 @@ class Step:
         self.gradient_clock = framework.make_gradient_clock(opt, run, device) if watched else Untimed()
         self.autocast = make_autocast(opt, device)
         self.optimizer = make_optimizer(opt, model.network, device)
-        self.scale = LossScale(opt, device)
+        self.scale = framework.LossScale(opt, device)
 
     def __call__(self, *batch):
         normalizers = self.model.normalizers(*batch)
@@ -189,45 +181,20 @@ def make_autocast(opt, device):
     return framework.make_autocast(opt, device)
 
 
-class LossScale:
-    """The loss scale of `amp` on the device: halved by an overflow, doubled after steps without one."""
-
-    def __init__(self, opt, device):
-        self.enabled, self.dynamic = opt.precision == "amp", opt.loss_scale == "dynamic"
-        self.value = torch.full((), optimizer.initial_loss_scale(opt), device=device)
-        self.growth = torch.zeros((), dtype=torch.int32, device=device)
-
-    def update(self, overflow):
-        """Follow a step whose gradients had an `overflow`, 1.0 or 0.0."""
-        if self.enabled and self.dynamic:
-            growth_steps = optimizer.LOSS_SCALE_GROWTH_STEPS
-            torch._amp_update_scale_(self.value, self.growth, overflow, 2.0, 0.5, growth_steps)
-
-
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model, run = build_model(opt, self.device, build)
         self.update = Step(opt, self.model, run, self.device)
         self.gradient_clock = self.update.gradient_clock
-
-    def batches(self):
-        if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        pool = [place("cpu", *batch) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
-        return framework.cycled(pool, self.device)
-
-    def place(self, *arrays):
-        return place(self.device, *arrays)
 
     def feed(self, batches):
         return loaded(self.device, batches)
@@ -246,10 +213,10 @@ class Training(framework.Training):
 
     @torch.no_grad()
     def load(self, values, momenta=None, rest=None):
-        self.update.optimizer.load(values, momenta, (rest or {}).get("adam_step", 0.0))
-        scale = self.update.scale
-        scale.value.fill_((rest or {}).get("scale", optimizer.initial_loss_scale(self.opt)))
-        scale.growth.fill_(int((rest or {}).get("growth", 0)))
+        rest = rest or {}
+        self.update.optimizer.load(values, momenta, rest.get("adam_step", 0.0))
+        scale = rest.get("scale", optimizer.initial_loss_scale(self.opt))
+        self.update.scale.load(scale, rest.get("growth", 0))
 
     def tensors(self):
         return framework.on_host(self.update.optimizer.weights())
@@ -262,19 +229,11 @@ class Training(framework.Training):
         rest = {"adam_step": float(self.update.optimizer.steps)}
         return dict(rest, scale=float(scale.value), growth=float(scale.growth)) if scale.enabled else rest
 
-    def start_facts(self):
+    def features(self):
         fused = self.opt.engine == "stock"
-        features = {
+        return {
             "attention": "scaled_dot_product_attention" if fused else "written out",
             "compiled": bool(self.opt.compile),
             "optimizer": self.update.optimizer.title,
             "weights": str(next(self.model.parameters()).dtype).replace("torch.", ""),
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
-
-
-def check(opt):
-    """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
-    spec.refuse("pytorch", opt, **framework.machine(opt))

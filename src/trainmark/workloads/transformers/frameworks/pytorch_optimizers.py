@@ -9,6 +9,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_f
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from trainmark.workloads.transformers.spec import clip_factor, is_decayed
+from trainmark.workloads.transformers.training import canonical_parameters
 
 
 def shard(model, blocks, half, device):
@@ -37,14 +38,6 @@ def copy_whole(target, whole):
 def make_optimizer(opt, network, device):
     flat = opt.engine == "stock" and opt.sharding == "none"
     return (FlatOptimizer if flat else OwnAdamW)(opt, network, device)
-
-
-def canonical_parameters(network):
-    """Return the parameters by their canonical names: a norm's weight is its scale."""
-    named = network.named_parameters()
-    return {
-        name.replace(".weight", ".scale") if "norm" in name else name: parameter for name, parameter in named
-    }
 
 
 class FlatOptimizer:

@@ -1,10 +1,11 @@
-"""GPT-2: its sizes, and every tensor under its canonical name.
+"""GPT-2: its sizes, every tensor under its canonical name, and what the loop must know.
 
 A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the
 other. The head is the token embedding's matrix.
 """
 
 from trainmark.workloads.transformers.flops import TransformerShape
+from trainmark.workloads.transformers.spec import DecoderSpec, in_blocks, linear, norm
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.02  # of all matrices; `out` and `down` divide it by sqrt(2 · layers), as the paper does
@@ -27,25 +28,20 @@ SIZES = {
 def shapes(shape):
     """Return the shape of every tensor by its canonical name, in the order of the forward pass."""
     width, hidden = shape.width, shape.hidden
-    tensors = {
+    block = {
+        **norm("norm1", width),
+        **linear("qkv", width, 3 * width),
+        **linear("out", width, width),
+        **norm("norm2", width),
+        **linear("up", width, hidden),
+        **linear("down", hidden, width),
+    }
+    return {
         "token_embedding.weight": (shape.vocabulary, width),
         "position_embedding.weight": (shape.positions, width),
+        **in_blocks(shape.layers, block),
+        **norm("norm", width),
     }
-    for index in range(shape.layers):
-        block = {
-            "norm1.scale": (width,),
-            "norm1.bias": (width,),
-            "qkv.weight": (3 * width, width),
-            "qkv.bias": (3 * width,),
-            "out.weight": (width, width),
-            "out.bias": (width,),
-            "norm2.scale": (width,),
-            "norm2.bias": (width,),
-            "up.weight": (hidden, width),
-            "up.bias": (hidden,),
-            "down.weight": (width, hidden),
-            "down.bias": (width,),
-        }
-        tensors.update(("blocks.{}.{}".format(index, name), value) for name, value in block.items())
-    tensors.update({"norm.scale": (width,), "norm.bias": (width,)})
-    return tensors
+
+
+SPEC = DecoderSpec("gpt2", "GPT-2", SIZES, shapes, recipe="nanogpt", length=1024)

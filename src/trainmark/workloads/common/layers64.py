@@ -1,20 +1,18 @@
-"""The layers of the transformers in plain numpy: the definition that every framework is compared with.
+"""Layers in plain numpy: the definition that every framework is compared with. Harness side.
 
 Each takes arrays, and indices and constants by name, and returns its output with a function that turns
-the gradient of the output into those of the arrays. Written to be read, not to be fast. The reference
-gives them float64; they keep the type that they are given. A tape applies them and plays them backward;
-`Parts` has what the networks of the three families share.
+the gradient of the output into those of the arrays. Written to be read, not to be fast. A reference
+gives them float64; they keep the type that they are given. A tape applies them and plays them backward.
+Sequences are (sequences, tokens, width), pictures (images, channels, rows, columns).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from trainmark.workloads.transformers.flops import TransformerShape
 
 Array = Any  # numpy's, of float64, or of float32 where a test looks at rounding
 Backward = Callable[[Array], "tuple[Array, ...]"]
@@ -176,31 +174,83 @@ def gather(x: Array, *, positions: Array) -> tuple[Array, Backward]:
     return x[places], backward
 
 
-def cross_entropy(logits: Array, *, labels: Array) -> tuple[Array, Backward]:
-    """Mean over the labels of the whole batch; -1 is none."""
+def cross_entropy(logits: Array, *, labels: Array, smoothing: float = 0.0) -> tuple[Array, Backward]:
+    """Mean over the labels of the whole batch; -1 is none.
+
+    The target is the label, mixed with the uniform distribution over all classes.
+    """
     rows, flat = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
     counted = np.flatnonzero(flat >= 0)
     shifted = rows - rows.max(-1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    loss = -logarithms[counted, flat[counted]].sum() / len(counted)
+    target = np.zeros_like(rows)
+    target[counted] = smoothing / rows.shape[-1]
+    target[counted, flat[counted]] += 1 - smoothing
+    loss = -(target[counted] * logarithms[counted]).sum() / len(counted)
 
     def backward(gradient: Array) -> tuple[Array, ...]:
         total = np.zeros_like(rows)
-        total[counted] = np.exp(logarithms[counted])
-        total[counted, flat[counted]] -= 1
+        total[counted] = np.exp(logarithms[counted]) - target[counted]
         return ((gradient * total / len(counted)).reshape(logits.shape),)
 
     return np.asarray(loss), backward
 
 
-def causal(tokens: int) -> Array:
-    """Return which keys (columns) a query (row) sees: its own token and those before."""
-    return np.tri(tokens, dtype=bool)
+def convolution(x: Array, weight: Array, *, stride: int) -> tuple[Array, Backward]:
+    """Without bias; padded on all sides alike by half the kernel."""
+    outputs, _, kernel, _ = weight.shape
+    columns, shape = _im2col(x, kernel, stride)
+    flat = weight.reshape(outputs, -1)
+    y = (flat @ columns).reshape(outputs, *shape).swapaxes(0, 1)
+
+    def backward(gradient: Array) -> tuple[Array, ...]:
+        rows = gradient.swapaxes(0, 1).reshape(outputs, -1)
+        return _col2im(flat.T @ rows, x.shape, kernel, stride), (rows @ columns.T).reshape(weight.shape)
+
+    return y, backward
 
 
-def within(lengths: Array, tokens: int) -> Array:
-    """Return which keys every query of a sequence sees: those that are not padding."""
-    return (np.arange(tokens) < lengths[:, None])[:, None, None, :]
+def batch_norm(x: Array, scale: Array, bias: Array, *, epsilon: float) -> tuple[Array, Backward]:
+    """Normalise each channel by its mean and population variance in this batch (Ioffe and Szegedy 2015)."""
+    axes = (0, 2, 3)
+    deviation = np.sqrt(x.var(axes) + epsilon)[:, None, None]
+    normal = (x - x.mean(axes)[:, None, None]) / deviation
+
+    def backward(gradient: Array) -> tuple[Array, ...]:
+        by_bias, by_scale = gradient.sum(axes), (gradient * normal).sum(axes)
+        count = x.size / x.shape[1]
+        centred = gradient - (by_bias[:, None, None] + normal * by_scale[:, None, None]) / count
+        return scale[:, None, None] / deviation * centred, by_scale, by_bias
+
+    return normal * scale[:, None, None] + bias[:, None, None], backward
+
+
+def relu(x: Array) -> tuple[Array, Backward]:
+    return np.maximum(x, 0.0), lambda gradient: (gradient * (x > 0),)
+
+
+def max_pool(x: Array) -> tuple[Array, Backward]:
+    """The largest of 3x3, every second; what lies outside the image never wins."""
+    side = x.shape[2]
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    half = (side + 1) // 2
+    windows = np.stack([_shifted(padded, row, column, half, 2) for row in range(3) for column in range(3)])
+    winner = windows.argmax(0)
+
+    def backward(gradient: Array) -> tuple[Array, ...]:
+        total = np.zeros_like(padded)
+        for place in range(9):
+            _shifted(total, place // 3, place % 3, half, 2)[...] += gradient * (winner == place)
+        return (total[:, :, 1 : side + 1, 1 : side + 1],)
+
+    return windows.max(0), backward
+
+
+def global_average_pool(x: Array) -> tuple[Array, Backward]:
+    pixels = x.shape[2] * x.shape[3]
+    return x.mean((2, 3)), lambda gradient: (
+        np.broadcast_to(gradient[:, :, None, None] / pixels, x.shape).copy(),
+    )
 
 
 def _over_rows(gradient: Array) -> Array:
@@ -210,6 +260,36 @@ def _over_rows(gradient: Array) -> Array:
 def _over_group(gradient: Array, group: int) -> Array:
     sequences, heads, *rest = gradient.shape
     return gradient.reshape(sequences, heads // group, group, *rest).sum(2)
+
+
+def _im2col(x: Array, kernel: int, stride: int) -> tuple[Array, tuple[int, int, int]]:
+    """Every place the kernel meets as a column: the convolution is then a matrix product."""
+    images, channels, side, _ = x.shape
+    padding, half = kernel // 2, (side + stride - 1) // stride
+    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    patches = np.stack(
+        [_shifted(padded, row, column, half, stride) for row in range(kernel) for column in range(kernel)]
+    )
+    # (place, images, channels, rows, columns) to (channels, place, images, rows, columns)
+    return patches.transpose(2, 0, 1, 3, 4).reshape(channels * kernel**2, -1), (images, half, half)
+
+
+def _col2im(columns: Array, shape: tuple[int, ...], kernel: int, stride: int) -> Array:
+    """The reverse of `_im2col`: what each pixel gets from all the places that met it."""
+    images, channels, side, _ = shape
+    padding, half = kernel // 2, (side + stride - 1) // stride
+    patches = columns.reshape(channels, kernel**2, images, half, half)
+    total = np.zeros((images, channels, side + 2 * padding, side + 2 * padding))
+    for place in range(kernel**2):
+        target = _shifted(total, place // kernel, place % kernel, half, stride)
+        target += patches[:, place].swapaxes(0, 1)
+    return total[:, :, padding : padding + side, padding : padding + side]
+
+
+def _shifted(padded: Array, row: int, column: int, half: int, stride: int) -> Array:
+    """A view of every `stride`-th pixel, beginning at this place of the kernel."""
+    last = stride * (half - 1) + 1
+    return padded[:, :, row : row + last : stride, column : column + last : stride]
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -245,52 +325,3 @@ class Tape:
         for output, inputs, backward in reversed(self._applied):
             for value, gradient in zip(inputs, backward(output.gradient), strict=True):
                 value.gradient = value.gradient + gradient
-
-
-class Parts:
-    """Layers with their weights by canonical names; a call applies a layer that has none."""
-
-    def __init__(
-        self, tape: Tape, weights: Mapping[str, TapeValue], shape: TransformerShape, epsilon: float
-    ) -> None:
-        self.tape, self.weights, self.shape, self.epsilon = tape, weights, shape, epsilon
-
-    def __call__(self, applied: Layer, *inputs: TapeValue, **constants: Any) -> TapeValue:
-        return self.tape(applied, *inputs, **constants)
-
-    def embedding(self, name: str, ids: Array) -> TapeValue:
-        return self.tape(embedding, self.weights[f"{name}.weight"], ids=ids)
-
-    def linear(self, name: str, x: TapeValue) -> TapeValue:
-        names = (f"{name}.weight", f"{name}.bias")
-        return self.tape(linear, x, *(self.weights[part] for part in names if part in self.weights))
-
-    def norm(self, name: str, x: TapeValue) -> TapeValue:
-        scale, bias = self.weights[f"{name}.scale"], self.weights.get(f"{name}.bias")
-        if bias is None:
-            return self.tape(rms_norm, x, scale, epsilon=self.epsilon)
-        return self.tape(layer_norm, x, scale, bias, epsilon=self.epsilon)
-
-    def heads(self, x: TapeValue, heads: int) -> TapeValue:
-        return self.tape(split_heads, x, heads=heads)
-
-    def attention(self, query: TapeValue, key: TapeValue, value: TapeValue, allowed: Array) -> TapeValue:
-        """Attend with split heads and merge them."""
-        return self.tape(merge_heads, self.tape(attention, query, key, value, allowed=allowed))
-
-    def qkv_attention(self, block: str, x: TapeValue, allowed: Array) -> TapeValue:
-        """Self-attention whose query, key and value come from one matrix, in that order."""
-        together = self.linear(f"{block}.qkv", x)
-        query, key, value = (
-            self.heads(self.tape(part, together, index=index, parts=3), self.shape.heads)
-            for index in range(3)
-        )
-        return self.linear(f"{block}.out", self.attention(query, key, value, allowed))
-
-    def mlp(self, block: str, x: TapeValue, activation: Layer) -> TapeValue:
-        return self.linear(f"{block}.down", self.tape(activation, self.linear(f"{block}.up", x)))
-
-
-def positions(tokens: Array) -> Array:
-    """Number the tokens of every sequence from 0."""
-    return np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)

@@ -1,10 +1,11 @@
-"""A decoder of Llama 3's shape: its sizes, and every tensor under its canonical name.
+"""A decoder of Llama 3's shape: its sizes, tensors by canonical name, and what the loop must know.
 
 A linear layer's weight is (outputs, inputs). Rotary positions pair the first half of a head's width with the
 second half, as `transformers` does, not even with odd elements. The head has its own matrix in every size.
 """
 
 from trainmark.workloads.transformers.flops import TransformerShape
+from trainmark.workloads.transformers.spec import DecoderSpec, in_blocks
 
 NORM_EPSILON = 1e-5
 ROTARY_BASE = 500000.0
@@ -28,19 +29,23 @@ SIZES = {
 def shapes(shape):
     """Return the shape of every tensor by its canonical name, in the order of the forward pass."""
     width, hidden, grouped = shape.width, shape.hidden, shape.key_value_width
-    tensors = {"token_embedding.weight": (shape.vocabulary, width)}
-    for index in range(shape.layers):
-        block = {
-            "norm1.scale": (width,),
-            "query.weight": (width, width),
-            "key.weight": (grouped, width),
-            "value.weight": (grouped, width),
-            "out.weight": (width, width),
-            "norm2.scale": (width,),
-            "gate.weight": (hidden, width),
-            "up.weight": (hidden, width),
-            "down.weight": (width, hidden),
-        }
-        tensors.update(("blocks.{}.{}".format(index, name), value) for name, value in block.items())
-    tensors.update({"norm.scale": (width,), "head.weight": (shape.vocabulary, width)})
-    return tensors
+    block = {
+        "norm1.scale": (width,),
+        "query.weight": (width, width),
+        "key.weight": (grouped, width),
+        "value.weight": (grouped, width),
+        "out.weight": (width, width),
+        "norm2.scale": (width,),
+        "gate.weight": (hidden, width),
+        "up.weight": (hidden, width),
+        "down.weight": (width, hidden),
+    }
+    return {
+        "token_embedding.weight": (shape.vocabulary, width),
+        **in_blocks(shape.layers, block),
+        "norm.scale": (width,),
+        "head.weight": (shape.vocabulary, width),
+    }
+
+
+SPEC = DecoderSpec("llama", "Llama 3", SIZES, shapes, recipe="llama3", length=4096)

@@ -1,1 +1,0 @@
-"""What all frameworks share of this family: numpy and the standard library, Python 3.7+."""
