@@ -12,16 +12,16 @@ from starlette.responses import Response
 
 from trainmark.logs.ledger.entry import LedgerEntry, published_names
 from trainmark.logs.ledger.load import load
-from trainmark.logs.ledger.standing import Standing, in_words, standing
+from trainmark.logs.ledger.standing import Standing, standing
 from trainmark.measure.key import Key
 from trainmark.pages.label import axes, rate_unit
-from trainmark.report.format.published_words import LANGUAGES
+from trainmark.pages.standing import standing_text
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.queries.rows import CaseRow
 from trainmark.server.pages.queries import cases_of, workloads
 from trainmark.server.pages.respond import language_of, render_page, requires, text_in
-from trainmark.view.catalogue import Lang
+from trainmark.view.catalogue import Lang, translated
 
 MOST_RANKED_CASES = 2000
 ROWS_A_BOARD = 20
@@ -218,7 +218,7 @@ def our_rows(
     rows = []
     for case in of_model[:MOST_OURS]:
         place = standing(key_of(case.key), case.last_throughput, entries, rate_unit(case.unit))
-        sentence = in_words(place, LANGUAGES[lang]) if place else ""
+        sentence = translated(standing_text(place), lang) if place else ""
         rows.append(OurRow(case, case.last_throughput / max(1, case.devices), place, sentence))
     return rows
 
