@@ -132,7 +132,7 @@ def imports_by_room():
     """By what each file imports; `import trainmark.room` counts as well."""
     rooms = {}
     for path in SOURCE.rglob("*.py"):
-        room = room_of(path.relative_to(SOURCE).with_suffix("").parts)
+        room = path.relative_to(SOURCE).with_suffix("").parts[0]
         named = rooms.setdefault(room, set())
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
@@ -142,13 +142,8 @@ def imports_by_room():
             else:
                 continue
             ours = [name.split(".")[1:] for name in names if name.startswith("trainmark.")]
-            named |= {room_of(words) for words in ours}
+            named |= {words[0] for words in ours}
     return {room: named - COMMON - {room} for room, named in rooms.items() if room not in COMMON}
-
-
-def room_of(words):
-    """`report.export` is a room of its own."""
-    return "report.export" if tuple(words[:2]) == ("report", "export") else words[0]
 
 
 def test_every_reader_that_a_suite_may_name_is_described():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.logs.nccl_tests import NcclTest, read
+from trainmark.runner.fabric import NcclTest, read_nccl_tests
 
 NEW = """\
 # nThread 1 nGpus 2 minBytes 8 maxBytes 1048576 step: 8(factor) warmup iters: 5 iters: 20 validation: 1
@@ -28,22 +28,23 @@ OLD = """\
 
 
 def test_each_size_has_its_time_and_bus_bandwidth_out_of_place():
-    small, large = read(NEW)
+    small, large = read_nccl_tests(NEW)
     assert (small.bytes, large.bytes) == (8, 1048576)
     assert small.seconds == pytest.approx(6.5e-6)
     assert large == NcclTest(1048576, pytest.approx(50e-6), pytest.approx(20.97e9))
 
 
 def test_a_version_with_other_columns_is_read_by_their_names():
-    assert list(read(OLD)) == [NcclTest(1024, pytest.approx(20e-6), pytest.approx(0.1e9))]
+    assert list(read_nccl_tests(OLD)) == [NcclTest(1024, pytest.approx(20e-6), pytest.approx(0.1e9))]
 
 
 @pytest.mark.parametrize(
     "text", ["", "no numbers here", "8 2 float sum -1 6.5 0.0 0.0 0", OLD.replace("20.00", "oops")]
 )
 def test_what_is_no_table_gives_nothing(text):
-    assert list(read(text)) == []
+    assert list(read_nccl_tests(text)) == []
 
 
 def test_a_line_that_was_cut_is_left_out():
-    assert [each.bytes for each in read(NEW.replace("    49.00   21.40   21.40    N/A", ""))] == [8]
+    cut = NEW.replace("    49.00   21.40   21.40    N/A", "")
+    assert [each.bytes for each in read_nccl_tests(cut)] == [8]

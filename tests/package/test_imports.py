@@ -55,7 +55,6 @@ SPINE = (
     "store",
     "runner",
     "pages",
-    "report",
     "api",
     "cli",
 )

@@ -73,7 +73,7 @@ def test_the_wheel_has_the_package_and_its_licence_and_nothing_else(names):
     [
         "suite/builtin/quick.yaml",
         "cli/chinese.yaml",
-        "report/templates/*.j2",
+        "view/templates/*.j2",
         "machine/frameworks/locks/pytorch.txt",
         "machine/peaks.yaml",
         "inside/profiler/cupti/injection.c",

@@ -22,7 +22,8 @@ from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.log_figure import LoggedFigure
 from trainmark.pages import number
 from trainmark.pages.label import rate_unit
-from trainmark.report.format.table import Table
+from trainmark.view import terminal
+from trainmark.view.blocks import Table
 
 SOME_NOT_READ = 1
 # A plugin: imported where --protocol asks for it, and by name, as a command of one is.
@@ -139,7 +140,7 @@ def lines(reading: LogReading) -> Iterator[str]:
     """A table of the runs, what the formats were told by, and the doubts in words."""
     common = _common_folder([log.name for log in reading.logs])
     rows = [_cells(run, common) for run in reading.runs]
-    yield from Table(HEADER, rows, RIGHT_ALIGNED).lines(terminal_width())
+    yield from terminal.table(Table(HEADER, rows, RIGHT_ALIGNED), terminal_width())
     yield ""
     if common:
         yield one_line(f"below {common}")

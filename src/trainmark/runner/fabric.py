@@ -15,7 +15,6 @@ from trainmark.launch.job import Job, Launcher
 from trainmark.launch.nodes import NodeError
 from trainmark.launch.outcome import Outcome
 from trainmark.launch.watch import TrialLimits
-from trainmark.logs import nccl_tests
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
 from trainmark.runner.command import keep_code, own_job, run_job, usual_threads
 from trainmark.suite.model import Topology
@@ -127,5 +126,41 @@ def _points(by_size: dict[int, list[list[float]]]) -> Iterator[MessageTime]:
 
 
 def _printed(event: Mark, node: str) -> dict[str, Any]:
-    sizes = [asdict(each) for each in nccl_tests.read(event.facts["text"])]
+    sizes = [asdict(each) for each in read_nccl_tests(event.facts["text"])]
     return {"node": node, "program": event.facts["program"], "sizes": sizes}
+
+
+MICROSECOND = 1e-6
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class NcclTest:
+    """One size, out of place: the mean time that the program printed, and its bus bandwidth."""
+
+    bytes: int
+    seconds: float
+    bus_bytes_per_second: float
+
+
+def read_nccl_tests(text: str) -> Iterator[NcclTest]:
+    """What a program of nccl-tests prints: one line a size, its columns named in comments above.
+
+    #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw …
+    #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s) …
+         1048576        262144     float     sum      -1    27.76   37.78   66.11      0    27.49   38.15 …
+
+    The columns are found by their names, of which versions differ; other lines are passed over.
+    """
+    columns: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["#"] and {"size", "time", "busbw"} <= set(words):
+            columns = words[1:]
+        elif len(words) == len(columns) and words[0].isdigit():
+            # `index` finds the first of two: the times out of place stand before those in place.
+            size, time, busbw = (words[columns.index(name)] for name in ("size", "time", "busbw"))
+            try:
+                yield NcclTest(int(size), float(time) * MICROSECOND, float(busbw) * GB)
+            except ValueError:
+                continue

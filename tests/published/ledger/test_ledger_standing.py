@@ -2,11 +2,12 @@
 
 import pytest
 
-from trainmark.logs.ledger import best_published, load, load_of, standing
+from trainmark.logs.ledger import load, load_of, standing
 from trainmark.logs.ledger.entry import device_family
 from trainmark.logs.ledger.load import parse
 from trainmark.logs.ledger.standing import StandingDifference
 from trainmark.measure.key import Key
+from trainmark.pages.standing import standing_line
 
 ENTRIES = parse(
     """\
@@ -93,7 +94,7 @@ def test_bf16_is_compared_with_other_16_bit_and_the_difference_told():
 )
 def test_what_nothing_is_comparable_with_has_no_standing(fields):
     assert standing(changed(**fields), 1000, ENTRIES) is None
-    assert "nothing comparable" in best_published(changed(**fields), 1000, ENTRIES)
+    assert "nothing comparable" in standing_line(changed(**fields), None)
 
 
 def test_our_own_figures_are_no_outside_reference():
@@ -104,7 +105,7 @@ def test_our_own_figures_are_no_outside_reference():
 
 
 def test_the_line_gives_figure_source_share_and_differences():
-    assert best_published(OURS, 2250, ENTRIES) == (
+    assert standing_line(OURS, standing(OURS, 2250, ENTRIES)) == (
         "best published: 2,500.0 img/s (report, mxnet); this is 90 % of it;"
         " theirs: framework mxnet (here pytorch), data DALI (here synthetic), batch 512 (here 256);"
         " not stated on one side: loss scale, compiler, image size;"

@@ -3,12 +3,13 @@
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.logs.ledger import best_published, find, load, load_for, load_of, standing
+from trainmark.logs.ledger import find, load, load_for, load_of, standing
 from trainmark.logs.ledger.entry import names_of, published_names
 from trainmark.logs.ledger.load import DATA, parse
 from trainmark.logs.ledger.standing import StandingDifference, comparable
 from trainmark.measure.key import Key
 from trainmark.pages.ledger import panels
+from trainmark.pages.standing import standing_line
 
 AXES = {"size": "124m", "length": 1024, "accumulate": 1, "sharding": "none", "recompute": "none"}
 GPT2 = Key(
@@ -77,7 +78,8 @@ def test_another_length_size_or_unit_is_not_comparable(key, unit):
 
 
 def test_the_line_names_size_and_length_where_nothing_is_comparable():
-    line = best_published(on(GPT2, "NVIDIA H200"), 500_000, load(), "tokens/s")
+    key = on(GPT2, "NVIDIA H200")
+    line = standing_line(key, standing(key, 500_000, load(), "tokens/s"))
     assert "no gpt2-124m (length 1024) in bf16 on h200 in the ledger" in line
 
 

@@ -1,4 +1,4 @@
-"""The data files, checked and read into entries.
+"""The data files, checked and read into entries; choosing among these.
 
 Every key and value is checked, with a sentence and its line for each that is wrong.
 """
@@ -6,25 +6,28 @@ Every key and value is checked, with a sentence and its line for each that is wr
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from trainmark.base.errors import UserError, nearest
 from trainmark.base.yaml_source import Path as Place
 from trainmark.base.yaml_source import YamlDocument as Text
-from trainmark.base.yaml_source import file_text, read
+from trainmark.base.yaml_source import file_text, packaged, read
 from trainmark.logs.ledger.entry import (
     ROW_FIELDS,
     SOURCE_FIELDS,
     LedgerEntry,
     LedgerRow,
     Publication,
+    device_family,
     names_of,
+    published_names,
+    sizes_of,
 )
 from trainmark.measure.key import Key
 
@@ -39,27 +42,8 @@ CHOICES = {
     "layout": ("NCHW", "NHWC"),
     "padding": ("computed", "skipped"),
 }
-COUNT_FIELDS = {
-    "batch_per_device",
-    "accumulate",
-    "max_batch",
-    "nodes",
-    "devices_per_node",
-    "total_devices",
-    "image_size",
-    "sequence_length",
-    "epochs",
-}
-NUMBER_FIELDS = {
-    "throughput",
-    "average",
-    "speedup",
-    "memory_mb",
-    "mfu",
-    "tflops_per_device",
-    "time_to_train_s",
-    "top1",
-}
+# What a field of a row holds, as its annotation says: `int | None` is a count, `float | None` a number.
+FIELD_TYPES = {field.name: str(field.type).partition(" ")[0] for field in fields(LedgerRow)}
 
 
 class LedgerError(UserError):
@@ -122,8 +106,8 @@ def _check_errata(written: Text, value: Any, rows: list[dict[str, Any]]) -> None
 
 
 def _check_facts(written: Text, at: Place, value: Any) -> dict[str, Any]:
-    fields = _mapping(written, at, value, ROW_FIELDS)
-    return {name: _check_value(written, (*at, name), name, each) for name, each in fields.items()}
+    facts = _mapping(written, at, value, ROW_FIELDS)
+    return {name: _check_value(written, (*at, name), name, each) for name, each in facts.items()}
 
 
 def _check_value(written: Text, at: Place, name: str, value: Any) -> Any:
@@ -132,9 +116,9 @@ def _check_value(written: Text, at: Place, name: str, value: Any) -> Any:
     wrong: str | None = None
     if name in CHOICES and value not in CHOICES[name]:
         raise LedgerError(f"{written.at(at)}: '{value}' is no {name}{nearest(str(value), CHOICES[name])}")
-    if name in COUNT_FIELDS:
+    if FIELD_TYPES.get(name) == "int":
         wrong = None if type(value) is int and value > 0 else "a whole number above 0"
-    elif name in NUMBER_FIELDS:
+    elif FIELD_TYPES.get(name) == "float":
         wrong = None if _positive(value) else "a number above 0"
     elif name == "runs":
         value = tuple(value) if isinstance(value, list) else ()
@@ -171,8 +155,6 @@ def _known(written: Text, at: Place, key: Any, known: tuple[str, ...]) -> None:
     if key not in known:
         raise LedgerError(f"{written.at(at)}: unknown key '{key}'{nearest(str(key), known)}")
 
-
-__all__ = ["LedgerError", "load", "load_for", "load_of", "parse"]
 
 DATA = Path(__file__).parent / "data"
 LARGEST_BYTES = 1 << 20
@@ -211,11 +193,9 @@ def _files() -> list[Path]:
 @cache
 def _own(file: Path) -> tuple[LedgerEntry, ...]:
     """Without the checks: the tests have made them, and they take ten times as long as the reading."""
-    text = _text(file)
     if file.suffix == ".json":
-        return tuple(_entries(json.loads(text), file.name))
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return tuple(_entries(yaml.load(text, Loader=loader), file.name))
+        return tuple(_entries(json.loads(_text(file)), file.name))
+    return tuple(_entries(packaged(file), file.name))
 
 
 def _text(file: Path) -> str:
@@ -250,3 +230,95 @@ def _value(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     return tuple(value) if isinstance(value, list) else value
+
+
+YEARS = re.compile(r"(20\d\d)(?:-(20\d\d))?")
+ASKED: dict[str, Callable[[LedgerEntry], str | None]] = {
+    "framework": lambda entry: entry.row.framework,
+    "device": lambda entry: device_family(entry.row.device) if entry.row.device else None,
+    "precision": lambda entry: entry.row.precision,
+    "topology": lambda entry: entry.row.topology,
+    "source": lambda entry: entry.source,
+    "unit": lambda entry: entry.row.unit,
+    "length": lambda entry: str(entry.row.sequence_length) if entry.row.sequence_length else None,
+}
+
+
+def find(
+    entries: Sequence[LedgerEntry],
+    *,
+    workload: str | None = None,
+    size: str | None = None,
+    length: str | None = None,
+    unit: str | None = None,
+    framework: str | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    topology: str | None = None,
+    source: str | None = None,
+    model: str | None = None,
+    year: str | None = None,
+) -> tuple[LedgerEntry, ...]:
+    """The entries with these values; a value that no entry has is refused, with the nearest that one has.
+
+    `workload` is a published name, or with a `size` the name of a workload here: gpt2 at 124m is gpt2-124m.
+    `model` is a part of a workload's name, `length` that of a sequence in tokens, `year` a year or a span of
+    years of the publication.
+    """
+    wanted = {
+        "length": length,
+        "unit": unit,
+        "framework": framework,
+        "device": device and device_family(device),
+        "precision": precision,
+        "topology": topology,
+        "source": source,
+    }
+    matching: Iterable[LedgerEntry] = entries
+    if workload is not None:
+        matching = _of_workload(entries, workload, size)
+    elif size is not None:
+        raise LedgerError("a size is one of a workload; give --workload as well.")
+    for name, value in wanted.items():
+        if value is None:
+            continue
+        asked = ASKED[name]
+        known = {field for entry in entries if (field := asked(entry))}
+        if value not in known:
+            raise LedgerError(f"the ledger has no {name} '{value}'{nearest(value, known)}")
+        matching = [entry for entry in matching if asked(entry) == value]
+    if model is not None:
+        matching = _of_model(matching, model, {entry.row.workload for entry in entries})
+    if year is not None:
+        matching = _of_year(matching, year)
+    return tuple(matching)
+
+
+def _of_workload(entries: Sequence[LedgerEntry], workload: str, size: str | None) -> list[LedgerEntry]:
+    names = published_names(workload, size)
+    if matching := [entry for entry in entries if entry.row.workload in names]:
+        return matching
+    known = {entry.row.workload for entry in entries}
+    if size is None and (sizes := sizes_of(workload, known)):
+        raise LedgerError(f"the ledger has {workload} by its sizes; add --size {' or '.join(sizes)}.")
+    raise LedgerError(f"the ledger has no workload '{names[0]}'{nearest(names[0], known)}")
+
+
+def _of_model(entries: Iterable[LedgerEntry], model: str, workloads: set[str]) -> list[LedgerEntry]:
+    """Those whose workload has `model` in its name, hyphens and case aside: `llama3` finds `llama3.1-8b`."""
+    matching = {workload for workload in workloads if _letters(model) in _letters(workload)}
+    if not matching:
+        raise LedgerError(f"the ledger has no model '{model}'{nearest(model, workloads)}")
+    return [entry for entry in entries if entry.row.workload in matching]
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name.lower())
+
+
+def _of_year(entries: Iterable[LedgerEntry], year: str) -> list[LedgerEntry]:
+    span = YEARS.fullmatch(year)
+    if not span:
+        raise LedgerError(f"'{year}' is no year; write 2024, or 2021-2023.")
+    first, last = span[1], span[2] or span[1]
+    return [entry for entry in entries if entry.date and first <= entry.date[:4] <= last]

@@ -1,1 +1,0 @@
-"""How numbers, names, words, columns and pages are written."""
