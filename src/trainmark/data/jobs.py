@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -39,6 +40,16 @@ class Job(Generic[Answer]):
     key: str = ""
 
 
+class Counter:
+    """What is done, where there is one process: a semaphore would outlive one that is killed."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def get_lock(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
 def no_progress(done: int, total: int) -> None:
     """Where nobody watches."""
 
@@ -53,17 +64,18 @@ def results(
     global _done, _show
     total = done_before + sum(job.size for job in jobs)
     workers = max(1, min(workers, len(jobs)))
-    # Not forked: a progress display has threads, and a fork of a process with threads may hang.
-    context = multiprocessing.get_context("spawn")
-    done = context.Value("Q", done_before)
     progress(done_before, total)
     if workers == 1:
+        here = Counter(done_before)
         for job in jobs:
-            _done, _show = done, lambda: progress(done.value, total)
+            _done, _show = here, lambda: progress(here.value, total)
             answer = _carry_out(job)
             _show()
             yield job, answer
         return
+    # Not forked: a progress display has threads, and a fork of a process with threads may hang.
+    context = multiprocessing.get_context("spawn")
+    done = context.Value("Q", done_before)
     pool = ProcessPoolExecutor(workers, context, _begin, (os.getpid(), done))
     todo = iter(jobs)
     running: dict[Future[Answer], Job[Answer]] = {
