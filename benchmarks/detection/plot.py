@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.detection.score import Score
 from benchmarks.detection.trial import SIZES
 from benchmarks.simulated_histories import MACHINES
-from trainmark.view.chart import standalone
+from trainmark.view.chart import svg
 from trainmark.view.chart.axis import Axis, linear
 from trainmark.view.chart.model import Bars, Chart, Dots, Label, Line, Mark, Panel, tone
 
@@ -20,7 +20,7 @@ def plot(scores: dict[str, Scores]) -> str:
         ("Steps of 2 % on noise of 0.5 %, after 30 results: found so many results later", _by_delay(scores)),
         ("False alarms in 1,000 clean points, a look after every result", _alarms(scores)),
     ]
-    return standalone.render(charts, [(tone(i), name) for i, name in enumerate(scores)])
+    return svg.sheet(charts, [(tone(i), name) for i, name in enumerate(scores)])
 
 
 def _by_size(scores: dict[str, Scores]) -> Chart:

@@ -1,6 +1,6 @@
 """A history as its page is shown."""
 
-from trainmark.pages.history.page import STYLE, history_page, no_report
+from trainmark.pages.history_page import STYLE, history_page, no_report
 from trainmark.view import html, markdown, terminal
 
 

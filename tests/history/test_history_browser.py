@@ -10,7 +10,7 @@ import pytest
 from shown_histories import as_page
 from test_history_page import SLOWER, series, step
 
-from trainmark.pages.history.model import histories
+from trainmark.pages.history import histories
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Eight pixels off the middle of the fourth dot; then the cards that are to be seen, and the marked dots.

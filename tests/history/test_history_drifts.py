@@ -14,10 +14,9 @@ from shown_histories import as_markdown, as_page, as_text
 from trainmark.measure.history.changes import changes, drifts
 from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
-from trainmark.pages.history.chart import ordered_chart
-from trainmark.pages.history.model import histories
-from trainmark.pages.history.page import overview_table
-from trainmark.pages.history.record import tree
+from trainmark.pages.history import histories, tree
+from trainmark.pages.history_chart import ordered_chart
+from trainmark.pages.history_page import overview_table
 
 TRUTH = math.exp(-0.02 * 99 / 100)
 

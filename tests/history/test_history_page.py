@@ -12,10 +12,9 @@ from shown_histories import as_markdown, as_page, as_text
 from trainmark.measure.history.changes import LevelChange
 from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
-from trainmark.pages.history.cells import blocks, fact_words, percent_change, sparkline
-from trainmark.pages.history.model import FactChange, histories, matches
-from trainmark.pages.history.record import as_json
-from trainmark.pages.history.time_axis import time_axis
+from trainmark.pages.history import FactChange, as_json, histories, matches
+from trainmark.pages.history_cells import blocks, fact_words, percent_change, sparkline
+from trainmark.pages.history_chart import time_axis
 from trainmark.view.catalogue import catalogue
 
 DAY = 86_400.0

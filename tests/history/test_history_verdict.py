@@ -8,10 +8,9 @@ from shown_histories import as_markdown, as_page, as_text
 from trainmark.measure.history.changes import changes
 from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
-from trainmark.pages.history.chart import ordered_chart, value_bounds
-from trainmark.pages.history.model import History, histories
-from trainmark.pages.history.record import tree
-from trainmark.pages.history.verdict import no_change_verdict
+from trainmark.pages.history import History, histories, tree
+from trainmark.pages.history_cells import no_change_verdict
+from trainmark.pages.history_chart import ordered_chart, value_bounds
 from trainmark.view.chart.model import Line
 
 TRIALS = (0.99, 0.995, 1.0, 1.0, 1.005, 1.01)

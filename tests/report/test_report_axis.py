@@ -6,14 +6,14 @@ import pytest
 from run_pages import as_html
 from sample_documents import GPU, cluster, h200, result, single
 
-from trainmark.pages.plots.axis import plot, varied_axis
+from trainmark.pages.run.plot_scaling import axis_plot, varied_axis
 from trainmark.view.chart.model import Dots
 
 BATCHES = tuple(result(replace(GPU, batch_per_device=batch), 10.0 * batch) for batch in (1024, 64, 512))
 
 
 def dots(results):
-    (panel,) = plot(varied_axis(results)).figures[0].views["Linear"].panels
+    (panel,) = axis_plot(varied_axis(results)).figures[0].views["Linear"].panels
     return [mark for mark in panel.marks if isinstance(mark, Dots)]
 
 

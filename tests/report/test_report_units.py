@@ -8,7 +8,7 @@ from run_pages import as_markdown
 from sample_documents import GPU, h200, result
 
 from trainmark.pages.label import by_series
-from trainmark.pages.plots import axis, scaling
+from trainmark.pages.run import plot_scaling
 
 
 def in_two_units():
@@ -29,7 +29,7 @@ def panel_of(plot):
 def test_one_axis_of_throughput_has_the_series_of_one_unit():
     document = in_two_units()
     groups = by_series(document.results)
-    plot = scaling.throughput(groups)
+    plot = plot_scaling.throughput(groups)
     assert panel_of(plot).y.title == f"{groups[0].results[0].unit}/s"
     texts = [text for mark in panel_of(plot).marks for text in getattr(mark, "texts", ())]
     assert texts and all(f"{groups[0].results[0].unit}/s" in text for text in texts)
@@ -39,7 +39,9 @@ def test_one_axis_of_throughput_has_the_series_of_one_unit():
 def test_a_plot_over_a_varied_batch_has_one_unit():
     keys = [replace(GPU, framework=name, batch_per_device=batch) for name in ("a", "b") for batch in (8, 16)]
     results = [result(key, 1e5, unit="tokens" if key.framework == "a" else "sequences") for key in keys]
-    assert {each.unit for own in axis.varied_axis(results).series.values() for each in own} == {"tokens"}
+    assert {each.unit for own in plot_scaling.varied_axis(results).series.values() for each in own} == {
+        "tokens"
+    }
 
 
 def test_the_table_says_the_unit_in_each_row():

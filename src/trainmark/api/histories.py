@@ -19,9 +19,8 @@ from trainmark.base.errors import UserError
 from trainmark.measure.history.changes import changes
 from trainmark.measure.history.series import DATE, RunPoint, ordered_by
 from trainmark.measure.history.series import since as since_time
-from trainmark.pages.history.model import Histories, histories
-from trainmark.pages.history.page import history_page
-from trainmark.pages.history.record import tree
+from trainmark.pages.history import Histories, histories, tree
+from trainmark.pages.history_page import history_page
 from trainmark.store.observations import run_names, series_of_runs
 from trainmark.store.run import RunFolder, all_runs, find_run, is_run
 from trainmark.view.blocks import Page

@@ -65,8 +65,8 @@ def history_command(
       trainmark history --json | jq '.cases[].changes'
     """
     from trainmark.api.histories import history
-    from trainmark.pages.history.page import STYLE
-    from trainmark.pages.history.record import as_json as history_json
+    from trainmark.pages.history import as_json as history_json
+    from trainmark.pages.history_page import STYLE
 
     shown = history(*names, runs=runs, case=pattern or "", by=by, since=since)
     tell_damage(*shown.folders)

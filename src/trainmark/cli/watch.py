@@ -139,7 +139,7 @@ def watch_command(
 
 def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
     """Return the runs that are named, each with its case: its own, or the one that both have."""
-    from trainmark.pages.history.model import matches
+    from trainmark.pages.history import matches
     from trainmark.store.run import find_case
 
     (first, first_case), (second, second_case) = (find_case(word, runs) for word in sides)
@@ -160,7 +160,7 @@ def _suspected(pattern: str, runs: Path) -> Targets | None:
     """Return the neighbours of the latest change of level that the history shows."""
     from trainmark.measure.history.changes import changes
     from trainmark.measure.history.series import case_of
-    from trainmark.pages.history.model import histories
+    from trainmark.pages.history import histories
     from trainmark.store.observations import series_of_runs
     from trainmark.store.run import all_runs
 

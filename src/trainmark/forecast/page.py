@@ -26,9 +26,10 @@ from trainmark.view.blocks import (
     only,
     without,
 )
-from trainmark.view.chart import model, standalone
+from trainmark.view.chart import model
 from trainmark.view.chart.axis import counts, linear
 from trainmark.view.chart.model import Band, Chart, Dots, Figure, Label, Line, Mark, Plot, Rule
+from trainmark.view.chart.svg import sheet
 from trainmark.view.message import Message, _
 
 HEIGHT, SMALL_HEIGHT = 320, 150
@@ -253,7 +254,7 @@ def plot(panels: Sequence[Panel]) -> Plot:
 def svg(panels: Sequence[Panel]) -> str:
     """One panel fills the width; several stand beside each other, three a row."""
     charts = [(figure.label, figure.views[""]) for figure in plot(panels).figures]
-    return standalone.render(charts, key(panels), COLUMNS if len(panels) > 1 else 1)
+    return sheet(charts, key(panels), COLUMNS if len(panels) > 1 else 1)
 
 
 def key(panels: Sequence[Panel]) -> list[tuple[str, str]]:

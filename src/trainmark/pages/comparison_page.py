@@ -17,7 +17,7 @@ from trainmark.pages.comparison import (
     PeakShares,
 )
 from trainmark.pages.facts import fact_title
-from trainmark.pages.history.cells import fact_text
+from trainmark.pages.history_cells import fact_text
 from trainmark.view import blocks
 from trainmark.view.blocks import (
     Answer,

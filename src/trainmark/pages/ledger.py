@@ -26,9 +26,10 @@ from trainmark.view.blocks import (
     only,
     without,
 )
-from trainmark.view.chart import model, standalone
+from trainmark.view.chart import model
 from trainmark.view.chart.axis import linear, rows
 from trainmark.view.chart.model import Dots, Figure, Plot, shape, tone
+from trainmark.view.chart.svg import sheet
 from trainmark.view.message import _
 
 ROW, NARROW_ROW = 44, 30
@@ -250,7 +251,7 @@ def svg(entries: Sequence[LedgerEntry]) -> str:
     """All workloads below each other as one file, each dot with its text."""
     known = frameworks(entries)
     charts = [(panel.workload, _chart(panel, known)) for panel in panels(entries)]
-    return standalone.render(charts, [(tone(i), name) for i, name in enumerate(known)])
+    return sheet(charts, [(tone(i), name) for i, name in enumerate(known)])
 
 
 def tooltip(entry: LedgerEntry) -> str:

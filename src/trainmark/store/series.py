@@ -15,7 +15,7 @@ from trainmark.measure.trace import Trace, TraceError, trace_of
 from trainmark.metric import Metric
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord
-from trainmark.view.chart.thin import extremes
+from trainmark.view.chart.marks import extremes
 
 MOST_POINTS = 2000
 MOST_LOSSES = 400

@@ -3,8 +3,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from trainmark.view.chart import standalone, svg
+from trainmark.view.chart import svg
 from trainmark.view.chart.axis import columns, counts, linear, rows
+from trainmark.view.chart.marks import extremes, straightened
 from trainmark.view.chart.model import (
     Band,
     Bars,
@@ -17,7 +18,6 @@ from trainmark.view.chart.model import (
     Shade,
     Whiskers,
 )
-from trainmark.view.chart.thin import extremes, straightened
 
 HOSTILE = '</svg><script>alert(1)</script>"& \x1b[31m'
 
@@ -104,7 +104,7 @@ def test_text_from_outside_stays_text():
 def test_a_chart_file_is_one_svg_with_its_own_colours():
     marks = (Band(x=[1, 2], low=[1, 1], high=[2, 2]), Shade("shade", start=0, stop=1), Rule("muted", y=1))
     chart = Chart(linear([], bounds=(0, 2)), [Panel(linear([2.0]), marks)])
-    root = ElementTree.fromstring(standalone.render([("a", chart)] * 3, [("t0", "pytorch")], columns=3))
+    root = ElementTree.fromstring(svg.sheet([("a", chart)] * 3, [("t0", "pytorch")], columns=3))
     assert len(root.findall("{*}svg")) == 3
     assert "var(" not in ElementTree.tostring(root, encoding="unicode")
 

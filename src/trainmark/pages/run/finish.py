@@ -8,7 +8,7 @@ from functools import partial
 from trainmark.measure.figure import FinishResult, Ratio, Result
 from trainmark.metric import Metric, score
 from trainmark.pages import label, number
-from trainmark.pages.plots import training
+from trainmark.pages.run.plot_training import training_plot
 from trainmark.pages.run.results import ratio_cell, share_cell
 from trainmark.store.series import Curve
 from trainmark.view import blocks
@@ -36,7 +36,7 @@ def finish_section(results: Sequence[Result], curves: Sequence[Curve] = ()) -> S
     table = finish_table(results)
     if table is None:
         return None
-    plot = training.plot(curves)
+    plot = training_plot(curves)
     drawn = [blocks.Chart(plot, CURVES_NOTE, _("Case"), title=_("Evaluations and loss"))] if plot else []
     notes = without("terminal", Sentence(RATES_NOTE, "note"))
     targets = dict.fromkeys(result.finish.target for result in results if result.finish)

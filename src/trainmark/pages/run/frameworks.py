@@ -10,9 +10,9 @@ from trainmark.measure.comparison import framework_comparisons
 from trainmark.measure.figure import Ratio, Result
 from trainmark.measure.key import Key
 from trainmark.pages import label, number
-from trainmark.pages.plots import frameworks as plots
-from trainmark.pages.plots.scaling import THROUGHPUT_NOTE
+from trainmark.pages.run import plot_frameworks as plots
 from trainmark.pages.run.answer import DoubtNote, doubt_marks
+from trainmark.pages.run.plot_scaling import THROUGHPUT_NOTE
 from trainmark.pages.run.results import meter, rate_cell, ratio_cell
 from trainmark.pages.standing import standing_text
 from trainmark.store.report import NOT_CHECKED, Conformance, RunReport

@@ -10,7 +10,7 @@ from trainmark.measure.comparison import framework_comparisons
 from trainmark.measure.result import run_verdict
 from trainmark.pages import label, number
 from trainmark.pages.fabric import fabric_blocks
-from trainmark.pages.plots import axis, samples, spread, steps
+from trainmark.pages.run import plot_scaling, plot_trials
 from trainmark.pages.run.answer import (
     doubt_notes,
     figure_lines,
@@ -88,9 +88,13 @@ def _blocks(report: RunReport) -> Iterator[Block]:
         cost_section(report),
         time_section(results),
         Section(_("Fabric"), list(fabric_blocks(report.fabric)), ON_PAPER) if report.fabric else None,
-        _drawn(_("Step times"), steps.plot(report.traces), steps.NOTE),
-        _drawn(_("Spread of the trials"), spread.plot(label.cases(results)), spread.NOTE),
-        _drawn(_("Devices during the trial"), samples.plot(report.samples), samples.NOTE),
+        _drawn(_("Step times"), plot_trials.steps_plot(report.traces), plot_trials.STEPS_NOTE),
+        _drawn(
+            _("Spread of the trials"), plot_trials.spread_plot(label.cases(results)), plot_trials.SPREAD_NOTE
+        ),
+        _drawn(
+            _("Devices during the trial"), plot_trials.samples_plot(report.samples), plot_trials.SAMPLES_NOTE
+        ),
         _failures(report),
         environment_section(report.environment),
         _method(report),
@@ -148,12 +152,12 @@ def _failed(report: RunReport) -> Iterator[Block]:
 
 def _axis(report: RunReport) -> Section | None:
     """The throughput against the axis that the run varies."""
-    if (varied := axis.varied_axis(report.results)) is None:
+    if (varied := plot_scaling.varied_axis(report.results)) is None:
         return None
-    plot = axis.plot(varied)
+    plot = plot_scaling.axis_plot(varied)
     note = _("Median of the trials; the thin line is its interval.")
-    title = _("Throughput by {axis}", axis=axis.axis_title(varied.field))
-    charts = blocks.Charts([blocks.Chart(plot, note)], plot.legend, _("Series"), axis.SERIES)
+    title = _("Throughput by {axis}", axis=plot_scaling.axis_title(varied.field))
+    charts = blocks.Charts([blocks.Chart(plot, note)], plot.legend, _("Series"), plot_scaling.AXIS)
     return Section(title, [charts], frozenset({"html"}))
 
 

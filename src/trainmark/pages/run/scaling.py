@@ -9,8 +9,7 @@ from statistics import fmean
 from trainmark.measure.comparison import ScalingKind, ScalingPoint, ScalingSeries, scaling
 from trainmark.measure.figure import RankTimes, Result, Straggler, TimeShares
 from trainmark.pages import label, number
-from trainmark.pages.plots import scaling as scaling_plots
-from trainmark.pages.plots import speedup
+from trainmark.pages.run import plot_scaling
 from trainmark.pages.run.results import ratio_cell, share_cell
 from trainmark.view import blocks
 from trainmark.view.blocks import Bar, Block, Items, Section, Sentence, Span, Table, Text, only
@@ -56,11 +55,11 @@ def scaling_section(results: Sequence[Result], compared: bool) -> Section | None
     """Plots and tables of all series; `compared` says that the plots of the frameworks show them already."""
     tables = named_scaling(results)
     groups = () if compared else label.by_series(results)
-    throughput = scaling_plots.throughput(groups)
+    throughput = plot_scaling.throughput(groups)
     drawn: list[Block] = []
     if throughput:
-        charts = [blocks.Chart(throughput, scaling_plots.THROUGHPUT_NOTE, title=_("Throughput"))]
-        if plot := scaling_plots.efficiency(groups):
+        charts = [blocks.Chart(throughput, plot_scaling.THROUGHPUT_NOTE, title=_("Throughput"))]
+        if plot := plot_scaling.efficiency(groups):
             note = _("Speed-up divided by the device count.")
             charts.append(blocks.Chart(plot, note, title=_("Efficiency")))
         drawn.append(blocks.Charts(charts, throughput.legend, SERIES))
@@ -75,9 +74,9 @@ def scaling_section(results: Sequence[Result], compared: bool) -> Section | None
     weak = [table for table in tables if table.series.kind is ScalingKind.WEAK]
     strong = [table for table in tables if table.series.kind is ScalingKind.STRONG]
     listed += map(_scaling_table, weak)
-    if strong and (plot := speedup.plot([(str(table.name), table.series) for table in strong])):
+    if strong and (plot := plot_scaling.speedup_plot([(str(table.name), table.series) for table in strong])):
         note = _("Speed-up with its interval; dashed: linear in the device count.")
-        listed.append(blocks.Charts([blocks.Chart(plot, note)], plot.legend, SERIES, speedup.SERIES))
+        listed.append(blocks.Charts([blocks.Chart(plot, note)], plot.legend, SERIES, plot_scaling.STRONG))
     listed += map(_scaling_table, strong)
     return Section(_("Scaling"), [*drawn, *(listed if tables else ())], frozenset({"markdown", "html"}))
 

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from trainmark import __version__
-from trainmark.pages.history.cells import percent_change
+from trainmark.pages.history_cells import percent_change
 from trainmark.server.access import audit
 from trainmark.server.database.engine import reading, writing
 from trainmark.server.database.overview_queries import changes_of_results, doubts_of_results

@@ -16,10 +16,10 @@ from trainmark.measure.history.changes import changes as detect
 from trainmark.measure.history.facts import FactChange
 from trainmark.measure.history.series import DATE, ORDER_FACTS, HistorySeries, ordered_by
 from trainmark.measure.key import Key
-from trainmark.pages.history.chart import ordered_chart, timed_chart
-from trainmark.pages.history.model import History, MarkedChange, history
-from trainmark.pages.history.page import change_sentence, drift_sentence
-from trainmark.pages.history.verdict import no_change_verdict
+from trainmark.pages.history import History, MarkedChange, history
+from trainmark.pages.history_cells import no_change_verdict
+from trainmark.pages.history_chart import ordered_chart, timed_chart
+from trainmark.pages.history_page import change_sentence, drift_sentence
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
 from trainmark.server.database import case_queries, machine_queries

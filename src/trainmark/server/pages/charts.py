@@ -10,13 +10,13 @@ from math import ceil
 from markupsafe import Markup
 
 from trainmark.pages import number
-from trainmark.pages.history.time_axis import time_axis
+from trainmark.pages.history_chart import time_axis
 from trainmark.server.database.rows import Health
 from trainmark.view.catalogue import Lang, localized
 from trainmark.view.chart import svg
 from trainmark.view.chart.axis import linear
-from trainmark.view.chart.describe import described
 from trainmark.view.chart.model import Bars, Chart, Dots, Line, Mark, Panel
+from trainmark.view.chart.svg import described
 from trainmark.view.message import _
 
 MARGIN_STEP, MOST_MARGIN = 8, 256

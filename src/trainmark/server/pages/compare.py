@@ -16,7 +16,7 @@ from trainmark.measure.statistics import CONFIDENCE, ratio_interval
 from trainmark.pages.comparison import ComparisonRow, Comparisons, ComparisonTable
 from trainmark.pages.comparison_page import comparison_page
 from trainmark.pages.facts import fact_title
-from trainmark.pages.history.model import SEVERE
+from trainmark.pages.history import SEVERE
 from trainmark.pages.label import rate_unit
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role

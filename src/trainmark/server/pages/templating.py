@@ -21,7 +21,7 @@ from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.pages import label, number
 from trainmark.pages.doubts import doubt_name
 from trainmark.pages.facts import fact_title
-from trainmark.pages.history.cells import (
+from trainmark.pages.history_cells import (
     NOT_RECORDED,
     change_bounds,
     date,
@@ -29,7 +29,7 @@ from trainmark.pages.history.cells import (
     fact_text,
     percent_change,
 )
-from trainmark.pages.history.chart import ORDERS
+from trainmark.pages.history_chart import ORDERS
 from trainmark.pages.run.answer import GRAVEST_FIRST
 from trainmark.pages.run.page import OUTCOMES
 from trainmark.server.pages.charts import MARGIN_STEP, MOST_MARGIN, render_svg, trendline

@@ -5,16 +5,16 @@ Colours are CSS classes of the page. Lines lie in an inner SVG that is stretched
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
+from math import ceil
 from unicodedata import east_asian_width
 
 from trainmark.base.text import one_line
 from trainmark.view.catalogue import Lang, translated
 from trainmark.view.chart.axis import Axis
-from trainmark.view.chart.describe import described
 from trainmark.view.chart.marks import drawn
-from trainmark.view.chart.model import Chart, Panel
+from trainmark.view.chart.model import Bars, Chart, Dots, Line, Panel
 from trainmark.view.message import _
 
 LETTER = 6.7  # pixels, the width of one at size 12
@@ -132,3 +132,97 @@ def _row(name: str) -> str:
 def _letters(name: str) -> int:
     """Return the length of a name; a Chinese character is as wide as two letters."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name)
+
+
+MOST_LETTERS = 600
+
+
+def described(chart: Chart) -> str:
+    """Return the axes, the texts of the points, and the ends of long lines; cut where it gets long."""
+    axes = (", ".join(filter(None, (panel.y.title for panel in chart.panels))), chart.x.title)
+    whole = ". ".join(filter(None, (" / ".join(filter(None, axes)), *_series(chart))))
+    return whole if len(whole) <= MOST_LETTERS else whole[: MOST_LETTERS - 1] + "…"
+
+
+def _series(chart: Chart) -> Iterator[str]:
+    for mark in (mark for panel in chart.panels for mark in panel.marks):
+        if isinstance(mark, (Dots, Bars)) and mark.texts:
+            yield f"{mark.name}: {', '.join(mark.texts)}" if mark.name else ", ".join(mark.texts)
+        elif isinstance(mark, Line) and mark.tip:
+            known = [value for value in mark.y if value is not None]
+            if known:
+                yield f"{mark.name} {min(known):.4g} – {max(known):.4g}".strip()
+
+
+WIDTH = 960
+LINE, SIDE = 20, 14
+TITLE = 30
+SHEET_GAP = 26
+PALETTE = {
+    **dict(
+        zip(
+            (f"t{index}" for index in range(8)),
+            ("#1f6fb2", "#c2571a", "#2c8150", "#9b2f72", "#6549b8", "#a5780d", "#23807f", "#55606d"),
+            strict=True,
+        )
+    ),
+    "ink": "#1c2126",
+    "muted": "#5a636d",
+    "shade": "#5a636d1c",
+    "band": "#1f5f9933",
+}
+STYLE = (
+    "text{fill:#5a636d} .name{fill:#1c2126;font-weight:bold} .area{fill:none} .grid{stroke:#e3e1da}"
+    " .line{fill:none;stroke-linejoin:round;vector-effect:non-scaling-stroke}"
+    " .over{stroke:#fff;stroke-width:3;paint-order:stroke} .ring{fill:#fff;stroke-width:1.5} "
+    + " ".join(
+        f".{name}.fill,.{name}.fill text{{fill:{colour}}}"
+        f" .{name} .line,.{name}.stroke,.{name}.ring{{stroke:{colour}}}"
+        for name, colour in PALETTE.items()
+    )
+)
+
+
+def sheet(
+    charts: Sequence[tuple[str, Chart]], key: Sequence[tuple[str, str]], columns: int = 1, lang: Lang = "en"
+) -> str:
+    """Return the named charts in so many columns under one key of colours, each a class and a name."""
+    swatches, top = _key(key)
+    parts, width = [swatches], WIDTH / columns
+    for row in range(ceil(len(charts) / columns)):
+        members = charts[row * columns : (row + 1) * columns]
+        for column, (name, chart) in enumerate(members):
+            parts.append(_placed(name, chart, lang, column * width, top, width))
+        top += max(TITLE + height(chart) + SHEET_GAP for _, chart in members)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" font-family="sans-serif"'
+        f' font-size="12">\n<style>{STYLE}</style>\n<rect width="{WIDTH}" height="{top}" fill="#ffffff"/>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )
+
+
+def _placed(name: str, chart: Chart, lang: Lang, x: float, y: int, width: float) -> str:
+    left = margin(chart)
+    longest = int(width / (LETTER + 1))
+    shown = name if len(name) <= longest else name[: longest - 1] + "…"
+    whole = f"<title>{text(name)}</title>"
+    title = f'<text class="name" x="{x + SIDE:g}" y="{y + 16}">{text(shown)}{whole}</text>'
+    inside = f'x="{x + SIDE + left:.0f}" y="{y + TITLE}" width="{width - left - 3 * SIDE:.0f}"'
+    drawn = body(chart, lang)
+    return f'{title}\n<svg {inside} height="{height(chart)}" overflow="visible">{drawn}</svg>'
+
+
+def _key(names: Sequence[tuple[str, str]]) -> tuple[str, int]:
+    """The swatches in lines, and the height they take."""
+    spots, x, y = [], SIDE, LINE
+    for tone, name in names:
+        room = 30 + LETTER * len(name)
+        if x + room > WIDTH and x > SIDE:
+            x, y = SIDE, y + LINE
+        spots.append(
+            f'<g class="{tone} fill"><circle cx="{x + 5:g}" cy="{y - 4}" r="5"/></g>'
+            f'<text x="{x + 15:g}" y="{y}">{text(name)}</text>'
+        )
+        x += round(room)
+    return "\n".join(spots), y + LINE if names else LINE

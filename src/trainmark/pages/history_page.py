@@ -11,7 +11,8 @@ from trainmark.measure.history.series import RunPoint
 from trainmark.pages import number
 from trainmark.pages.doubts import doubt_names
 from trainmark.pages.facts import fact_title
-from trainmark.pages.history.cells import (
+from trainmark.pages.history import Histories, History, MarkedChange
+from trainmark.pages.history_cells import (
     NOT_RECORDED,
     arrow,
     change_bounds,
@@ -19,13 +20,13 @@ from trainmark.pages.history.cells import (
     date_time,
     fact_texts,
     fact_words,
+    has_too_few,
+    no_change_verdict,
     percent_change,
     probability,
     sparkline,
 )
-from trainmark.pages.history.chart import ORDERS, plot, spark
-from trainmark.pages.history.model import Histories, History, MarkedChange
-from trainmark.pages.history.verdict import has_too_few, no_change_verdict
+from trainmark.pages.history_chart import ORDERS, plot, spark
 from trainmark.view.blocks import (
     Answer,
     Block,

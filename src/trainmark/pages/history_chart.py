@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from trainmark.measure.history.changes import LevelDrift
 from trainmark.measure.history.series import DATE, ORDER_FACTS, RunPoint
 from trainmark.pages import number
-from trainmark.pages.history.cells import date, date_time, fact_text, percent_change
-from trainmark.pages.history.model import History, MarkedChange
-from trainmark.pages.history.time_axis import time_axis
-from trainmark.pages.history.verdict import has_too_few
-from trainmark.view.chart.axis import Axis, linear
+from trainmark.pages.history import History, MarkedChange
+from trainmark.pages.history_cells import date, date_time, fact_text, has_too_few, percent_change
+from trainmark.view.chart.axis import Axis, Tick, linear
 from trainmark.view.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
 from trainmark.view.message import _
 
@@ -228,3 +227,47 @@ def spark(case: History) -> str:
         parts.append(f'<circle class="{look}" cx="{x}" cy="{y}" r="2.6"/>')
     box = f'width="{SPARK_WIDTH}" height="{SPARK_HEIGHT}" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}"'
     return f'<svg class="spark" {box} aria-hidden="true">{"".join(parts)}</svg>'
+
+
+HOUR, DAY = 3600, 86_400
+TIME_AIR = 0.03
+MOST_TIME_TICKS = 7
+STEPS = (HOUR // 4, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY)
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+MONTH = 30.44 * DAY
+
+
+def time_axis(times: Sequence[float]) -> Axis:
+    """Return an axis from the first to the last time, with a little room at both ends."""
+    first, last = min(times), max(times)
+    span = max(last - first, float(HOUR))
+    low, high = first - TIME_AIR * span, max(last, first) + TIME_AIR * span
+    return Axis(low, high, tuple(_ticks(low, high)))
+
+
+def _ticks(low: float, high: float) -> list[Tick]:
+    for step in STEPS:
+        if (high - low) / step <= MOST_TIME_TICKS:
+            first = -(-low // step) * step
+            count = int((high - first) // step) + 1
+            return [_tick(first + step * place, step) for place in range(count)]
+    months = next(
+        (count for count in MONTHS if (high - low) / (count * MONTH) <= MOST_TIME_TICKS), MONTHS[-1]
+    )
+    return _month_ticks(low, high, months)
+
+
+def _tick(time: float, step: float) -> Tick:
+    form = "%m-%d %H:%M" if step < DAY else "%Y-%m-%d"
+    return time, datetime.fromtimestamp(time, timezone.utc).strftime(form)
+
+
+def _month_ticks(low: float, high: float, months: int) -> list[Tick]:
+    year = datetime.fromtimestamp(low, timezone.utc).year
+    ticks, month = [], datetime(year - year % max(1, months // 12), 1, 1, tzinfo=timezone.utc)
+    while month.timestamp() <= high:
+        if month.timestamp() >= low:
+            ticks.append((month.timestamp(), month.strftime("%Y" if months >= 12 else "%Y-%m")))
+        for _month in range(months):
+            month = (month + timedelta(days=32)).replace(day=1)
+    return ticks

@@ -27,7 +27,7 @@ MOST, LEAST = 300, 40
 Place = Callable[[Evaluation], float]
 
 
-def plot(curves: Sequence[Curve]) -> Plot | None:
+def training_plot(curves: Sequence[Curve]) -> Plot | None:
     """One figure a case, chosen on the page; its views are the two axes."""
     cases: dict[str, list[Curve]] = {}
     for curve in curves:

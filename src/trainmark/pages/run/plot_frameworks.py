@@ -9,7 +9,7 @@ from dataclasses import replace
 from trainmark.measure.figure import Result
 from trainmark.pages import label, number
 from trainmark.pages.label import Series, by_series
-from trainmark.pages.plots import scaling as lines
+from trainmark.pages.run import plot_scaling as lines
 from trainmark.view.chart.axis import columns, linear
 from trainmark.view.chart.model import AT_FIRST, Bars, Chart, Figure, Mark, Panel, Plot, Whiskers, tone
 from trainmark.view.message import _

@@ -1,1 +1,0 @@
-"""A history in the terminal, Markdown and HTML."""

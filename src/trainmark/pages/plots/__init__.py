@@ -1,1 +1,0 @@
-"""The plots of a run as charts, each with the data behind it."""
