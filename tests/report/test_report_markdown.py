@@ -6,7 +6,7 @@ from run_pages import as_markdown
 from sample_documents import GPU, cpu, empty, h200, hostile, result, single
 
 from trainmark.audit.audit import audit_report, reports_at
-from trainmark.view.markup import code, fence, plain
+from trainmark.view.markdown import code, fence, plain
 
 
 def tables(text):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainmark.logs.ledger import Standing
 from trainmark.measure.comparison import framework_comparisons
 from trainmark.measure.figure import Ratio, Result
 from trainmark.measure.key import Key
 from trainmark.pages import label, number
-from trainmark.pages.run import plot_frameworks as plots
+from trainmark.pages.label import Series, by_series
+from trainmark.pages.run import plot_scaling as lines
 from trainmark.pages.run.answer import DoubtNote, doubt_marks
 from trainmark.pages.run.plot_scaling import THROUGHPUT_NOTE
 from trainmark.pages.run.results import meter, rate_cell, ratio_cell
@@ -18,6 +20,8 @@ from trainmark.pages.standing import standing_text
 from trainmark.store.report import NOT_CHECKED, Conformance, RunReport
 from trainmark.view import blocks
 from trainmark.view.blocks import Block, Items, Section, Sentence, Span, Table, Text, only, without
+from trainmark.view.chart.axis import columns, linear
+from trainmark.view.chart.model import AT_FIRST, Bars, Chart, Figure, Mark, Panel, Plot, Whiskers, tone
 from trainmark.view.message import Message, _
 
 COMPARED = _(
@@ -111,16 +115,16 @@ def framework_section(tables: Sequence[FrameworkTable], notes: Sequence[DoubtNot
     if not tables:
         return None
     named = [(table.name, table.unit, [row.result for row in table.rows]) for table in tables]
-    names = plots.ranked_names(results for _name, _unit, results in named)
+    names = ranked_names(results for _name, _unit, results in named)
     charts = [
-        blocks.Chart(plots.bars(named, names), BARS_NOTE, _("Case"), title=_("Throughput by framework")),
+        blocks.Chart(framework_bars(named, names), BARS_NOTE, _("Case"), title=_("Throughput by framework")),
         *(
             [blocks.Chart(plot, THROUGHPUT_NOTE, _("Case"), title=_("Scaling by framework"))]
-            if (plot := plots.scaling(named, names))
+            if (plot := framework_scaling(named, names))
             else []
         ),
     ]
-    drawn = only("html", blocks.Charts(charts, names, _("framework"), plots.SERIES))
+    drawn = only("html", blocks.Charts(charts, names, _("framework"), FRAMEWORK_SERIES))
     cases = [Section(table.name, list(table_blocks(table, notes)), look="compared") for table in tables]
     explained = without("terminal", Sentence(COMPARED, "note"))
     return Section(_("Frameworks"), [explained, drawn, *cases])
@@ -203,3 +207,113 @@ def published_figure(standing: Standing) -> float | None:
     """Return theirs: of all devices where they have as many as we, otherwise of one."""
     row = standing.best.row
     return row.per_device if standing.per_device else row.throughput
+
+
+# Share of a topology's place that its bars fill.
+ROOM = 0.8
+# Tells the legend of this section from that of all series.
+FRAMEWORK_SERIES = "framework-"
+# A second series of the same framework, in another layout or version, has its colour but paler.
+PALER = 0.55
+
+
+# One case in several frameworks: its name, the unit of its rates, and the results.
+Compared = tuple[str, str, Sequence[Result]]
+
+
+def ranked_names(cases: Iterable[Sequence[Result]]) -> list[str]:
+    """All frameworks of all cases, the fastest of the first first; each keeps its colour in all figures."""
+    ranked: dict[str, None] = {}
+    for results in cases:
+        ranked |= {
+            name: None
+            for result in sorted(results, key=lambda result: -result.throughput)
+            if (name := label.framework(result.key)) not in ranked
+        }
+    return list(ranked)
+
+
+def framework_bars(cases: Sequence[Compared], legend: Sequence[str]) -> Plot:
+    figures = [
+        Figure(_label(name, cases), {"": _bars(unit, results, legend)}) for name, unit, results in cases
+    ]
+    return Plot("framework_bars", figures, legend)
+
+
+def framework_scaling(cases: Sequence[Compared], legend: Sequence[str]) -> Plot | None:
+    """None unless some framework has two device counts."""
+    figures = []
+    for name, _unit, results in cases:
+        groups = [group for group in _series(results, legend) if group.scales]
+        marks = [
+            mark
+            for group in groups
+            for mark in lines.throughput_marks(group, _place(group, legend), FRAMEWORK_SERIES)
+        ]
+        if marks:
+            figures.append(Figure(_label(name, cases), lines.throughput_views(groups, marks)))
+    return Plot("framework_scaling", figures) if figures else None
+
+
+def _place(group: Series, legend: Sequence[str]) -> int:
+    return legend.index(label.framework(group.key))
+
+
+def _label(name: str, cases: Sequence[Compared]) -> str:
+    """A name to choose by, where there is a choice."""
+    return name if len(cases) > 1 else ""
+
+
+def _series(results: Sequence[Result], legend: Sequence[str]) -> list[Series]:
+    """By framework, version and layout; a name says of these only what tells two series apart."""
+    groups = by_series(sorted(results, key=lambda result: legend.index(label.framework(result.key))))
+    counts = Counter(label.framework(group.key) for group in groups)
+    several = {framework for framework, count in counts.items() if count > 1}
+    return [Series(_series_name(group.results[0], several), group.key, group.results) for group in groups]
+
+
+def _series_name(result: Result, several: set[str]) -> str:
+    framework = label.framework(result.key)
+    if framework not in several:
+        return framework
+    return " ".join(filter(None, (framework, result.key.framework_version, result.key.layout)))
+
+
+def _bars(unit: str, results: Sequence[Result], legend: Sequence[str]) -> Chart:
+    groups = _series(results, legend)
+    topologies = list(dict.fromkeys(result.key.topology for result in results))
+    seen: set[int] = set()
+    marks: list[Mark] = []
+    for place, group in enumerate(groups):
+        index = _place(group, legend)
+        offset = ROOM * ((place + 0.5) / len(groups) - 0.5)
+        at = [topologies.index(result.key.topology) + offset for result in group.results]
+        marks += _bar(group, index, at, 0.9 * ROOM / len(groups), paler=index in seen)
+        seen.add(index)
+    tops = [value for mark in marks if isinstance(mark, Bars) for value in mark.y] + lines.heights(marks)
+    return Chart(replace(columns(topologies), title=_("topology")), [Panel(linear(tops, unit), marks)])
+
+
+def _bar(group: Series, index: int, at: Sequence[float], width: float, paler: bool) -> list[Mark]:
+    results, series, shown = group.results, f"{FRAMEWORK_SERIES}{index}", index < AT_FIRST
+    texts = [
+        f"{r.key.topology}: {number.throughput(r.throughput)} {label.rate_unit(r.unit)}"
+        f" {number.interval(r.interval)}"
+        for r in results
+    ]
+    low = [r.interval.low if r.interval else None for r in results]
+    high = [r.interval.high if r.interval else None for r in results]
+    return [
+        Bars(
+            tone(index),
+            series,
+            shown,
+            PALER if paler else 1.0,
+            x=at,
+            y=[r.throughput for r in results],
+            texts=texts,
+            name=group.name,
+            width=width,
+        ),
+        Whiskers("ink", series, shown, at=at, low=low, high=high, width=1.25),
+    ]
