@@ -13,12 +13,10 @@ import numpy as np
 
 from trainmark.base.errors import UserError
 from trainmark.data import formats
-from trainmark.data.assemble import Assembly, SplitParts
 from trainmark.data.convert_shard import TargetShard, convert_shard
-from trainmark.data.files import Shards, read_lines
-from trainmark.data.index import ImageDataset, read_dataset, read_index
+from trainmark.data.files import ImageDataset, Shards, read_dataset, read_index
 from trainmark.data.jobs import Job, Progress, no_progress, results
-from trainmark.data.journal import Journal
+from trainmark.data.journal import Assembly, Journal, SplitParts
 from trainmark.data.picture import (
     EMPTY_CLASS,
     MISLABELLED,
@@ -236,7 +234,7 @@ def _without(
     names = {trouble.name for trouble in bad}
     again = []
     for shard in shards:
-        mine = {f"{shard.split}/{name}" for name in read_lines(shard.record.path("names"))}
+        mine = {f"{shard.split}/{name}" for name in shard.record.names()}
         again.append(replace(shard, left_out=frozenset(names & mine)))
     return again
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.data.index import DATASET
+from trainmark.data.files import DATASET
 from trainmark.data.tokens import arrow, bert_records
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
