@@ -14,7 +14,7 @@ from sets_by_hand import folder_set, jpeg
 from trainmark.base.errors import UserError
 from trainmark.data import formats
 from trainmark.data.convert import ConvertRequest, convert
-from trainmark.data.index import read_dataset, read_index
+from trainmark.data.files import read_dataset, read_index
 from trainmark.data.records import Sharded
 from trainmark.data.verify import verify
 

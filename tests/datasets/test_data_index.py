@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.data.files import whole_file
-from trainmark.data.index import (
+from trainmark.data.files import (
     RECORD,
     ImageDataset,
     SplitIndex,
     read_dataset,
     read_index,
+    whole_file,
     write_dataset,
     write_index,
 )

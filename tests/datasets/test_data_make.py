@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainmark.data.index import RECORD, read_dataset, read_index
+from trainmark.data.files import RECORD, read_dataset, read_index
 from trainmark.data.picture import picture_defects, picture_header
 
 SMALL = ("--classes", "3", "--images", "20", "--size", "64x48", "--difficulty", "easy")

@@ -15,7 +15,7 @@ from imagenet_tars import (
 )
 from pictures_by_hand import animated, deep_png, encoded
 
-from trainmark.data.index import read_dataset, read_index
+from trainmark.data.files import read_dataset, read_index
 
 
 @pytest.fixture

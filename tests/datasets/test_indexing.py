@@ -5,7 +5,7 @@ from sets_by_hand import folder_set
 
 from trainmark.base.errors import UserError
 from trainmark.data.convert import ConvertRequest, convert
-from trainmark.data.index import read_dataset, read_index
+from trainmark.data.files import read_dataset, read_index
 from trainmark.data.indexing import index_set
 from trainmark.data.verify import verify
 

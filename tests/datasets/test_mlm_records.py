@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainmark.data.tokens.bert_records import decode, encode
-from trainmark.data.tokens.masking import Masking, Special, records
+from trainmark.data.tokens.convert import Masking, Special, mlm_records
 from trainmark.workloads.bert.shared import predictions
 
 VOCABULARY = 1000
@@ -16,7 +16,7 @@ CORPUS = np.arange(600_000) % VOCABULARY
 def make(seed=0, split="train", length=64, size=600_000):
     masking = Masking(length, VOCABULARY, SPECIAL, seed)
     pieces = iter(np.array_split(CORPUS[:size], 7))
-    return np.concatenate(list(records(masking, split, pieces, size)))
+    return np.concatenate(list(mlm_records(masking, split, pieces, size)))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_records_and_another_other_ones():
 
 def test_the_pieces_in_which_the_corpus_comes_do_not_matter():
     masking = Masking(64, VOCABULARY, SPECIAL, 0)
-    one = np.concatenate(list(records(masking, "train", iter([CORPUS]), len(CORPUS))))
+    one = np.concatenate(list(mlm_records(masking, "train", iter([CORPUS]), len(CORPUS))))
     assert one.tobytes() == make().tobytes()
 
 

@@ -6,7 +6,7 @@ from sets_by_hand import flip, folder_set, jpeg, positions
 
 from trainmark.data import formats
 from trainmark.data.convert import ConvertRequest, convert
-from trainmark.data.index import read_index
+from trainmark.data.files import read_index
 from trainmark.data.records import Sharded
 from trainmark.data.verify import verify
 

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from trainmark.data.convert import ConvertRequest, convert
-from trainmark.data.index import read_index
+from trainmark.data.files import read_index
 from trainmark.data.picture import picture_header
 from trainmark.machine.frameworks.installed import standing
 from trainmark.runner import inventory

@@ -18,7 +18,7 @@ LANDSCAPE, PORTRAIT = 64, 192  # blue
 
 def make(root: Path, train: int, val: int) -> Path:
     """A set in the format `folder`."""
-    from trainmark.data.index import RECORD, ImageDataset, SplitIndex, write_dataset, write_index
+    from trainmark.data.files import RECORD, ImageDataset, SplitIndex, write_dataset, write_index
 
     classes = tuple(f"c{number:04d}" for number in range(max(train, val)))
     encoded = [encode(LONG, SHORT, LANDSCAPE), encode(SHORT, LONG, PORTRAIT)]

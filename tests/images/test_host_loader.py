@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from noisy_picture import picture
 
-from trainmark.data.index import RECORD, ImageDataset, SplitIndex, write_dataset, write_index
+from trainmark.data.files import RECORD, ImageDataset, SplitIndex, write_dataset, write_index
 from trainmark.workloads.common import chance
 from trainmark.workloads.images import dataset, host, jpeg, native, sampling
 

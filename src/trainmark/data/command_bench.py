@@ -150,7 +150,7 @@ def _interpreters(pythons: Sequence[str], chosen: Sequence[BenchedLoader]) -> di
 
 def _roots(paths: Sequence[Path], batch: int) -> dict[str, Path]:
     """Return the folder of each format; refuse a set that does not fill one batch."""
-    from trainmark.data.index import read_dataset
+    from trainmark.data.files import read_dataset
 
     datasets = {path: read_dataset(path) for path in paths}
     for path, dataset in datasets.items():

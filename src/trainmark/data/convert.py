@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,16 +10,13 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from trainmark.base.errors import UserError
 from trainmark.data import formats
-from trainmark.data.assemble import Assembly, SplitParts
 from trainmark.data.convert_shard import TargetShard, convert_shard
-from trainmark.data.files import Shards, read_lines
-from trainmark.data.index import INDEX, NAMES, SHARDS, ImageDataset, read_dataset
+from trainmark.data.files import ImageDataset, Shards, read_dataset, read_index
 from trainmark.data.jobs import Job, Progress, no_progress, results
-from trainmark.data.journal import Journal
+from trainmark.data.journal import Assembly, Journal, SplitParts
 from trainmark.data.picture import (
     EMPTY_CLASS,
     MISLABELLED,
@@ -132,10 +130,8 @@ class _Written:
 
     def __init__(self, root: Path, splits: Sequence[SplitParts]) -> None:
         self._folders = [root / split.split for split in splits]
-        self._rows: list[npt.NDArray[np.void]] = [
-            np.load(folder / INDEX, mmap_mode="r", allow_pickle=False) for folder in self._folders
-        ]
-        self._firsts = np.cumsum([0, *(len(rows) for rows in self._rows)])
+        self._indices = [read_index(folder) for folder in self._folders]
+        self._firsts = np.cumsum([0, *(len(index.rows) for index in self._indices)])
 
     def _place(self, number: int) -> tuple[int, int]:
         split = int(np.searchsorted(self._firsts, number, side="right")) - 1
@@ -143,18 +139,13 @@ class _Written:
 
     def read(self, number: int) -> bytes:
         split, place = self._place(number)
-        row = self._rows[split][place]
-        folder = self._folders[split]
-        shards = Shards(folder, tuple(read_lines(folder / SHARDS)))
-        try:
+        row = self._indices[split].rows[place]
+        with contextlib.closing(Shards(self._folders[split], self._indices[split].shards)) as shards:
             return shards.read(int(row["shard"]), int(row["offset"]), int(row["size"]))
-        finally:
-            shards.close()
 
     def names(self, numbers: Sequence[int]) -> list[str]:
         places = [self._place(number) for number in numbers]
-        names = {split: read_lines(self._folders[split] / NAMES) for split, _ in places}
-        return [f"{self._folders[split].name}/{names[split][place]}" for split, place in places]
+        return [f"{self._folders[split].name}/{self._indices[split].names[place]}" for split, place in places]
 
 
 PICTURES_A_WORKER = 1000
@@ -243,7 +234,7 @@ def _without(
     names = {trouble.name for trouble in bad}
     again = []
     for shard in shards:
-        mine = {f"{shard.split}/{name}" for name in read_lines(shard.record.path("names"))}
+        mine = {f"{shard.split}/{name}" for name in shard.record.names()}
         again.append(replace(shard, left_out=frozenset(names & mine)))
     return again
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,8 @@ from pathlib import Path
 from trainmark.base.errors import UserError
 from trainmark.base.files import read_regular
 from trainmark.data import formats, jobs
-from trainmark.data.assemble import WHOLE, ShardRecord, ShardRecorder
-from trainmark.data.files import Shards, checksum, checksum_of, part_of, write_whole
-from trainmark.data.index import read_index
+from trainmark.data.files import Shards, checksum_of, part_of, read_index, write_whole
+from trainmark.data.journal import WHOLE, ShardRecord, ShardRecorder
 from trainmark.data.picture import (
     MISLABELLED,
     NAME,
@@ -27,7 +25,7 @@ from trainmark.data.picture import (
     picture_defects,
     picture_header,
 )
-from trainmark.data.records import ImageRecord, RecordOffset, Sharded, ShardFile, ShardPlan
+from trainmark.data.records import ImageRecord, Sharded, ShardFile, ShardPlan
 from trainmark.data.source import ImageSource, ListedPicture, listing_digest, read_listing
 
 BUFFER = 1 << 20
@@ -83,7 +81,7 @@ def convert_shard(shard: TargetShard) -> None:
         else:
             for record in pictures:
                 _write_file(shard, record, Path(pictures.path), recorder)
-            recorder.done(digest, shard.records, has_second=False)
+            recorder.done(digest)
 
 
 class SourceRecords:
@@ -176,7 +174,7 @@ def _write_shard(
         for file_name, part in to.finish(name, parts[name]).items():
             parts[file_name] = part
             recorder.add_file(checksum_of(part), f"{shard.split}/{file_name}")
-        recorder.done(digest, shard.records, name + WHOLE in parts)
+        recorder.done(digest, name + WHOLE in parts)
         for file_name, part in parts.items():
             part.replace(shard.folder / file_name)
     finally:
@@ -190,9 +188,7 @@ def _write_file(shard: TargetShard, record: ImageRecord, source: Path, recorder:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not (shard.source.loose and _linked(source, path)):
         write_whole(path, record.data)
-    crc, size = zlib.crc32(record.data), len(record.data)
-    recorder.add(record.name, record.label, RecordOffset(0, size, 0, size, crc), record.data)
-    recorder.add_file(checksum(record.data), f"{shard.split}/{record.name}")
+    recorder.add_picture(record.name, record.label, record.data, f"{shard.split}/{record.name}")
 
 
 def _linked(source: Path, path: Path) -> bool:

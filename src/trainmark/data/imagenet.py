@@ -10,17 +10,16 @@ import hashlib
 import os
 import re
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trainmark.base.errors import UserError
-from trainmark.data.files import open_descriptor
+from trainmark.data.files import open_descriptor, read_dataset, read_index
 from trainmark.data.imagenet_labels import Labels
-from trainmark.data.index import read_dataset, read_index
 from trainmark.data.jobs import Job, Progress
-from trainmark.data.journal import Chunk, FileEntry, Journal, finish_folder_set, write_image
+from trainmark.data.journal import Journal, ShardRecord, ShardRecorder, finish_folder_set, write_picture
 from trainmark.data.picture import TOLERATED_DEFECTS, PictureDefect, picture_defects
 
 DAMAGED, TOLERATED = "damaged", "kept"
@@ -37,15 +36,15 @@ class TarNote:
     text: str
 
     def line(self) -> str:
-        return f"{self.kind} {self.code} {self.text}"
+        return f"{self.kind} {self.code} {' '.join(self.text.split())}"
 
     @classmethod
     def of(cls, line: str) -> TarNote:
         return cls(*line.split(" ", 2))
 
 
-def damaged_note(code: str, text: str) -> TarNote:
-    return TarNote(DAMAGED, code, " ".join(text.split()))
+def damaged_note(code: str, text: str) -> str:
+    return TarNote(DAMAGED, code, text).line()
 
 
 BLOCK = 512
@@ -172,25 +171,28 @@ SAFE = re.compile(r"[\w-][\w. -]*")
 LARGEST = 1 << 30
 
 
-def unpack_class(split: Path, tar: Path, synset: str, offset: int, size: int) -> Chunk:
+def unpack_class(
+    root: Path, tar: Path, synset: str, label: int, offset: int, size: int, record: ShardRecord
+) -> None:
     """A class of the training set: a tar within the tar."""
-    notes: list[TarNote] = []
-    with open_descriptor(tar) as fd:
-        members = _noted(tar_members(fd, offset, offset + size), f"{synset}.tar", notes)
-        chunk = _written(fd, split, ((member, synset) for member in members), notes)
-    if not chunk.entries:
-        empty = damaged_note(EMPTY_CLASS, f"{synset}.tar has no picture in it")
-        chunk = Chunk((), (*chunk.notes, empty.line()))
-    return chunk
+    with open_descriptor(tar) as fd, ShardRecorder(record) as recorder:
+        members = _noted(tar_members(fd, offset, offset + size), f"{synset}.tar", recorder.notes)
+        _write(fd, root / TRAIN, ((member, synset, label) for member in members), recorder)
+        if not recorder.count:
+            recorder.notes.append(damaged_note(EMPTY_CLASS, f"{synset}.tar has no picture in it"))
+        recorder.done()
 
 
-def unpack_slice(split: Path, tar: Path, members: Iterable[tuple[TarEntry, str]]) -> Chunk:
+def unpack_slice(
+    root: Path, tar: Path, members: Iterable[tuple[TarEntry, str, int]], record: ShardRecord
+) -> None:
     """Some images of the validation set, each with its synset."""
-    with open_descriptor(tar) as fd:
-        return _written(fd, split, members, [])
+    with open_descriptor(tar) as fd, ShardRecorder(record) as recorder:
+        _write(fd, root / VAL, members, recorder)
+        recorder.done()
 
 
-def _noted(members: Iterable[TarEntry | TarDamage], tar: str, notes: list[TarNote]) -> Iterator[TarEntry]:
+def _noted(members: Iterable[TarEntry | TarDamage], tar: str, notes: list[str]) -> Iterator[TarEntry]:
     """The members; what is damaged goes to the notes."""
     for entry in members:
         if isinstance(entry, TarDamage):
@@ -199,26 +201,30 @@ def _noted(members: Iterable[TarEntry | TarDamage], tar: str, notes: list[TarNot
             yield entry
 
 
-def _written(fd: int, split: Path, members: Iterable[tuple[TarEntry, str]], notes: list[TarNote]) -> Chunk:
-    entries: dict[str, FileEntry] = {}
-    for member, synset in members:
+def _write(
+    fd: int, split: Path, members: Iterable[tuple[TarEntry, str, int]], recorder: ShardRecorder
+) -> None:
+    written = set[str]()
+    notes = recorder.notes
+    for member, synset, label in members:
         name = f"{synset}/{PurePosixPath(member.name).name}"
         if not SAFE.fullmatch(PurePosixPath(member.name).name):
             notes.append(damaged_note(NAME, f"{synset}: {member.name!r} is no name for a file"))
-        elif name in entries:
+        elif name in written:
             notes.append(damaged_note(TWICE, f"{name} comes twice"))
-        elif member.whole and member.size <= LARGEST:
+        elif not member.whole or member.size > LARGEST:
+            notes.append(damaged_note(BAD_TAR, f"{name} is cut off"))
+        else:
             content = os.pread(fd, member.size, member.offset)
             codes = tuple(picture_defects(content))
             what = str(PictureDefect(name, codes)) if codes else f"{name} cannot be read"
             if not set(codes) <= TOLERATED_DEFECTS or len(content) != member.size:
                 notes.append(damaged_note(codes[0] if codes else BAD_TAR, what))
                 continue
-            entries[name] = write_image(split, name, content)
-            notes += [TarNote(TOLERATED, code, str(PictureDefect(name, (code,)))) for code in codes]
-        else:
-            notes.append(damaged_note(BAD_TAR, f"{name} is cut off"))
-    return Chunk(tuple(entries.values()), tuple(note.line() for note in notes))
+            write_picture(split / name, content)
+            recorder.add_picture(name, label, content, f"{split.name}/{name}")
+            written.add(name)
+            notes += [TarNote(TOLERATED, code, str(PictureDefect(name, (code,)))).line() for code in codes]
 
 
 TRAIN, VAL = "train", "val"
@@ -252,74 +258,78 @@ def unpack_imagenet(
     progress: Progress,
 ) -> UnpackedImageNet:
     """Begins a set or goes on with it; progress is in megabytes of the tars."""
-    notes: list[TarNote] = []
+    notes: list[str] = []
     # Read before anything is written: what is no tar leaves no folder behind.
-    jobs = list(_class_tars(train, root / TRAIN, notes)) if train else []
-    classes = tuple(sorted({job.arguments[2] for job in jobs}))
-    if val and labels:
-        classes = classes or labels.classes
-        jobs += _validation(val, root / VAL, labels, frozenset(classes), notes)
+    class_tars = _class_tars(train, notes) if train else {}
+    classes = tuple(sorted(class_tars)) or (labels.classes if labels else ())
+    class_labels = {name: label for label, name in enumerate(classes)}
     journal = Journal(root)
+    jobs = []
+    for synset, member in class_tars.items():
+        key = f"{TRAIN}-{synset}-{member.size}"
+        place = class_labels[synset], member.offset, member.size
+        jobs.append(Job(unpack_class, (root, train, synset, *place, journal.record(key)), member.size, key))
+    if val and labels:
+        labelled = list(_labelled(val, labels, class_labels, notes))
+        for number in range(0, len(labelled), IN_A_CHUNK):
+            members = labelled[number : number + IN_A_CHUNK]
+            key = f"{VAL}-{members[0][0].offset}-{members[-1][0].offset + members[-1][0].size}"
+            size = sum(member.size for member, _, _ in members)
+            jobs.append(Job(unpack_slice, (root, val, members, journal.record(key)), size, key))
     origin = _origin(train, val, labels)
     if not journal.open(origin):
         return _complete(root)
     unpacked = journal.carry_out(jobs, workers, lambda done, total: progress(done // MB, -(-total // MB)))
-    written = sum(len(journal.read(job.key).entries) for job in unpacked)
-    notes += [TarNote.of(line) for job in jobs for line in journal.read(job.key).notes]
+    facts = {job.key: journal.record(job.key).facts() for job in jobs}
+    written = sum(facts[job.key]["written"] for job in unpacked)
+    notes += [note for job in jobs for note in facts[job.key]["notes"]]
     splits = [split for split, tar in ((TRAIN, train), (VAL, val)) if tar]
-    chunks = {split: [job.key for job in jobs if job.key.startswith(f"{split}-")] for split in splits}
-    counts = {
-        split: sum(len(journal.read(name).entries) for name in names) for split, names in chunks.items()
-    }
-    bad = [note for note in notes if note.kind == DAMAGED]
-    if (bad and not skip) or not all(counts.values()):
+    keys = {split: [key for key in facts if key.startswith(f"{split}-")] for split in splits}
+    counts = {split: sum(facts[key]["written"] for key in keys[split]) for split in splits}
+    read = tuple(TarNote.of(note) for note in notes)
+    if (not skip and any(note.kind == DAMAGED for note in read)) or not all(counts.values()):
         # To be read again from a better tar, or to be skipped on request.
-        journal.forget(job.key for job in jobs if _has_damage(journal, job.key))
-        return UnpackedImageNet(False, len(classes), counts, written, 0, tuple(notes))
-    about = {**origin, "notes": [note.line() for note in notes]}
-    size = finish_folder_set(journal, classes, chunks, about)
-    return UnpackedImageNet(True, len(classes), counts, written, size, tuple(notes))
+        for key, known in facts.items():
+            if any(TarNote.of(note).kind == DAMAGED for note in known["notes"]):
+                journal.record(key).forget()
+        return UnpackedImageNet(False, len(classes), counts, written, 0, read)
+    size = finish_folder_set(journal, classes, keys, {**origin, "notes": notes})
+    return UnpackedImageNet(True, len(classes), counts, written, size, read)
 
 
-def _class_tars(tar: Path, split: Path, notes: list[TarNote]) -> Iterator[Job[Chunk]]:
+def _class_tars(tar: Path, notes: list[str]) -> dict[str, TarEntry]:
+    """The tar of each class by its synset."""
+    tars: dict[str, TarEntry] = {}
     for member in _members(tar, notes):
         synset, ending = PurePosixPath(member.name).stem, PurePosixPath(member.name).suffix
-        if ending == ".tar" and SAFE.fullmatch(synset):
-            arguments = split, tar, synset, member.offset, member.size
-            yield Job(unpack_class, arguments, member.size, f"train-{synset}-{member.size}")
-        else:
+        if ending != ".tar" or not SAFE.fullmatch(synset):
             notes.append(damaged_note(NAME, f"{tar.name}: {member.name!r} is no tar of a class"))
+        elif synset in tars:
+            notes.append(damaged_note(TWICE, f"{tar.name}: {member.name} comes twice"))
+        else:
+            tars[synset] = member
+    return tars
 
 
-def _validation(
-    tar: Path, split: Path, labels: Labels, classes: frozenset[str], notes: list[TarNote]
-) -> Iterator[Job[Chunk]]:
-    labelled: list[tuple[TarEntry, str]] = []
+def _labelled(
+    tar: Path, labels: Labels, classes: Mapping[str, int], notes: list[str]
+) -> Iterator[tuple[TarEntry, str, int]]:
     for member in _members(tar, notes):
         synset = labels.of(member.name)
-        if synset in classes and synset is not None:
-            labelled.append((member, synset))
+        if synset is not None and synset in classes:
+            yield member, synset, classes[synset]
         else:
             why = (
                 "has no label" if synset is None else f"has the label {synset}, which is no class of this set"
             )
             notes.append(damaged_note(NO_LABEL, f"{PurePosixPath(member.name).name} {why}"))
-    for place in range(0, len(labelled), IN_A_CHUNK):
-        members = tuple(labelled[place : place + IN_A_CHUNK])
-        first, last = members[0][0], members[-1][0]
-        key = f"val-{first.offset}-{last.offset + last.size}"
-        yield Job(unpack_slice, (split, tar, members), sum(member.size for member, _ in members), key)
 
 
-def _members(tar: Path, notes: list[TarNote]) -> Iterator[TarEntry]:
+def _members(tar: Path, notes: list[str]) -> Iterator[TarEntry]:
     with open_descriptor(tar) as fd:
         if not is_tar(fd):
             raise UserError(f"{tar} is no tar; give the ILSVRC2012 tar as it was downloaded.")
         yield from _noted(tar_members(fd, 0, tar.stat().st_size), tar.name, notes)
-
-
-def _has_damage(journal: Journal, chunk: str) -> bool:
-    return any(TarNote.of(line).kind == DAMAGED for line in journal.read(chunk).notes)
 
 
 def _origin(train: Path | None, val: Path | None, labels: Labels | None) -> dict[str, Any]:

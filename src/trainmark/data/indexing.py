@@ -14,21 +14,28 @@ from trainmark.base.errors import UserError
 from trainmark.base.files import read_regular
 from trainmark.base.wire import DamageError
 from trainmark.data import formats
-from trainmark.data.assemble import WHOLE, Assembly, ShardRecord, ShardRecorder, SplitParts
 from trainmark.data.files import (
     CHECKSUMS,
+    DATASET,
+    ImageDataset,
     checksum,
     checksum_of,
+    dataset_bytes,
     lines_of,
     mapped_file,
-    read_lines,
     whole_file,
     write_checksums,
-    write_whole,
+    write_dataset,
 )
-from trainmark.data.index import DATASET, ImageDataset, dataset_bytes
 from trainmark.data.jobs import Job, Progress, no_progress, results
-from trainmark.data.journal import UNFINISHED_FOLDER
+from trainmark.data.journal import (
+    UNFINISHED_FOLDER,
+    WHOLE,
+    Assembly,
+    ShardRecord,
+    ShardRecorder,
+    SplitParts,
+)
 from trainmark.data.picture import NO_LABEL, UNREADABLE, PictureDefect
 from trainmark.data.records import RecordOffset, Sharded, ShardFile
 from trainmark.data.source import SourcePicture, numbered_classes, open_source
@@ -90,7 +97,7 @@ def _index_shard(shard: ForeignShard, form: Sharded, recorder: ShardRecorder) ->
                 recorder.add(record.name, label, place, b"")
         except DamageError as error:
             raise UserError(f"{path} is damaged: {error}; get it once more.") from error
-    recorder.done("", recorder.count, second is not None)
+    recorder.done(has_second=second is not None)
     return classes
 
 
@@ -113,7 +120,7 @@ def _index_files(shard: ForeignShard, recorder: ShardRecorder) -> None:
                 b"",
             )
             places.write(lines_of([os.path.relpath(shard.root / path, folder)]))
-    recorder.done("", recorder.count, has_second=False)
+    recorder.done()
 
 
 FILES_OF_JOB = 1000
@@ -169,7 +176,7 @@ def _indexed(
     dataset = ImageDataset(form.name, classes, counts, {"indexed": True, "labels_from": labels_from})
     shutil.rmtree(journal)
     _write_checksums(root, dataset, workers)
-    write_whole(root / DATASET, dataset_bytes(dataset))
+    write_dataset(root, dataset)
     return dataset
 
 
@@ -222,8 +229,7 @@ def _foreign_files(root: Path, journal: Path) -> tuple[list[ForeignShard], tuple
 
 def _give_names(shard: ForeignShard, classes: Sequence[str]) -> None:
     """A record whose format has no names is called by its class and its number."""
-    path = shard.record.path("names")
-    names = read_lines(path)
+    names = shard.record.names()
     if all(names):
         return
     labels = shard.record.rows()["label"].tolist()
@@ -231,7 +237,7 @@ def _give_names(shard: ForeignShard, classes: Sequence[str]) -> None:
         name or f"{classes[label]}/{shard.split}_{shard.number:05d}_{place:08d}.JPEG"
         for place, (name, label) in enumerate(zip(names, labels, strict=True))
     )
-    path.write_bytes(lines_of(made))
+    shard.record.path("names").write_bytes(lines_of(made))
 
 
 def _refuse_same_names(split: str, parts: Sequence[ShardRecord]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError, nearest
-from trainmark.data.index import read_index
+from trainmark.data.files import read_index
 from trainmark.data.jobs import Job, Progress
-from trainmark.data.journal import Chunk, Journal, finish_folder_set, write_image
+from trainmark.data.journal import Journal, ShardRecord, ShardRecorder, finish_folder_set, write_picture
 from trainmark.data.scene import PicturePlan, draw_picture
 from trainmark.data.tokens import arrow
 from trainmark.data.tokens.target import WRITERS, TokenTarget, check_shards, default_shards, write_split
@@ -48,31 +48,37 @@ def make_set(
         progress(total, total)
         sizes = (read_index(root / split).rows["size"] for split in plan.splits)
         return MadeSet(total, 0, sum(int(size.sum(dtype="u8")) for size in sizes))
-    chunks = {split: list(_chunks(root, plan, split)) for split in plan.splits}
+    chunks = {split: list(_chunks(journal, plan, split)) for split in plan.splits}
     drawn = journal.carry_out([job for jobs in chunks.values() for job in jobs], workers, progress)
     keys = {split: [job.key for job in jobs] for split, jobs in chunks.items()}
     size = finish_folder_set(journal, plan.class_names, keys, origin)
     return MadeSet(total, sum(job.size for job in drawn), size)
 
 
-def _chunks(root: Path, plan: PicturePlan, split: str) -> Iterator[Job[Chunk]]:
+def _chunks(journal: Journal, plan: PicturePlan, split: str) -> Iterator[Job[None]]:
     total = plan.splits[split]
     size = min(LARGEST, max(SMALLEST, total // CHUNKS))
     for first in range(0, total, size):
         count = min(size, total - first)
-        yield Job(draw_chunk, (root, plan, split, first, count), count, f"{split}-{first:09}")
+        key = f"{split}-{first:09}"
+        yield Job(draw_chunk, (journal.root, plan, split, first, count, journal.record(key)), count, key)
 
 
-def draw_chunk(root: Path, plan: PicturePlan, split: str, first: int, count: int) -> Chunk:
+def draw_chunk(
+    root: Path, plan: PicturePlan, split: str, first: int, count: int, record: ShardRecord
+) -> None:
     """Carried out by a worker: draws and writes these pictures, which are in the order of classes."""
-    entries, begin = [], 0
-    for label, of_class in enumerate(plan.of_class(split)):
-        name = plan.class_names[label]
-        for number in range(max(first, begin) - begin, min(first + count, begin + of_class) - begin):
-            file = f"{name}/{name}_{split}_{number:06}.JPEG"
-            entries.append(write_image(root / split, file, draw_picture(plan, split, label, number)))
-        begin += of_class
-    return Chunk(tuple(entries))
+    begin = 0
+    with ShardRecorder(record) as recorder:
+        for label, of_class in enumerate(plan.of_class(split)):
+            name = plan.class_names[label]
+            for number in range(max(first, begin) - begin, min(first + count, begin + of_class) - begin):
+                file = f"{name}/{name}_{split}_{number:06}.JPEG"
+                content = draw_picture(plan, split, label, number)
+                write_picture(root / split / file, content)
+                recorder.add_picture(file, label, content, f"{split}/{file}")
+            begin += of_class
+        recorder.done()
 
 
 # What the source of tokens draws; counted up when that changes.

@@ -18,8 +18,20 @@ import numpy as np
 
 from trainmark.base.errors import UserError
 from trainmark.data import formats
-from trainmark.data.files import CHECKSUMS, is_part, lines_of, mapped_file, whole_file
-from trainmark.data.index import DATASET, INDEX, NAMES, SHARDS, SPLITS, read_dataset, read_index
+from trainmark.data.files import (
+    CHECKSUMS,
+    DATASET,
+    INDEX,
+    NAMES,
+    SHARDS,
+    SPLITS,
+    is_part,
+    lines_of,
+    mapped_file,
+    read_dataset,
+    read_index,
+    whole_file,
+)
 from trainmark.data.journal import UNFINISHED_FOLDER
 from trainmark.data.picture import EMPTY_CLASS, NO_LABEL, UNREADABLE_FOLDER, PictureDefect
 from trainmark.data.records import Loose, Sharded

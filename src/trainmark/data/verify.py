@@ -20,13 +20,19 @@ from trainmark.base.wire import DamageError
 from trainmark.data import formats
 from trainmark.data.files import (
     CHECKSUMS,
+    DATASET,
+    INDEX,
+    NAMES,
+    RECORD,
+    SHARDS,
     Shards,
     checksum_of,
     open_descriptor,
     read_checksums,
+    read_dataset,
+    read_index,
     read_lines,
 )
-from trainmark.data.index import DATASET, INDEX, NAMES, RECORD, SHARDS, read_dataset, read_index
 from trainmark.data.jobs import Job, Progress, no_progress, results
 from trainmark.data.journal import UNFINISHED_FOLDER
 from trainmark.data.picture import PICTURE_DEFECTS, TOLERATED_DEFECTS, picture_defects

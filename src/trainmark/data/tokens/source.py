@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.data.index import DATASET
+from trainmark.data.files import DATASET
 from trainmark.data.tokens import arrow, bert_records
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
@@ -91,51 +91,48 @@ def open_token_source(path: Path) -> TokenSource:
     form = token_format(path)
     try:
         about = dict(dataset.describe(str(path)))
-        if form == arrow.NAME:
-            return TokenSource(path, form, _of_arrow(path), False, about)
-        if form == bert_records.NAME:
-            return TokenSource(path, form, _of_bert(path), True, about)
-        splits = {}
-        for split in SPLITS:
-            if dataset.files_of(str(path), form, split):
-                splits[split] = _of_opened(dataset.open_split(str(path), split))
-        if not splits:
+        files = files_by_split(path, form)
+        if not files:
             raise UserError(f"{path} has no files of a split; give them names that begin with train and val.")
-        return TokenSource(path, form, splits, form == "mlm", about)
+        splits = {split: _split(path, form, split, mine) for split, mine in files.items()}
     except UnfitTokens as error:
         raise UserError(str(error)) from error
+    return TokenSource(path, form, splits, form in (mlm.NAME, bert_records.NAME), about)
 
 
-def _of_opened(opened: Any) -> TokenSplit:
-    if isinstance(opened, dataset.Records):
-        return TokenSplit(opened.count, lambda: _rows(opened))
-    return TokenSplit(opened.count, lambda: _tokens(opened))
+def _split(path: Path, form: str, split: str, files: list[Path]) -> TokenSplit:
+    if form == arrow.NAME:
+        count = arrow.count(files)
+    elif form == bert_records.NAME:
+        count = sum(map(bert_records.count, files))
+    else:
+        count = dataset.open_split(str(path), split).count
+    return TokenSplit(count, lambda: read_pieces(form, files))
 
 
-def _tokens(opened: Any) -> Iterator[Array]:
-    for at in range(0, opened.count, PIECE):
-        yield opened.read(at, at + PIECE)
+def files_by_split(root: Path, form: str) -> dict[str, list[Path]]:
+    """Return the files of each split that has some."""
+    if form == arrow.NAME:
+        return arrow.splits(root)
+    if form == bert_records.NAME:
+        splits = {split: bert_records.files_of(root, split) for split in SPLITS}
+    else:
+        splits = {split: list(map(Path, dataset.files_of(str(root), form, split))) for split in SPLITS}
+    return {split: files for split, files in splits.items() if files}
 
 
-def _rows(opened: Any) -> Iterator[Array]:
-    for shard in opened.shards:
-        for at in range(0, len(shard), ROWS):
-            yield shard[at : at + ROWS]
-
-
-def _of_arrow(path: Path) -> dict[str, TokenSplit]:
-    def split_of(files: list[Path]) -> TokenSplit:
-        return TokenSplit(arrow.count(files), lambda: arrow.read(files))
-
-    return {split: split_of(files) for split, files in arrow.splits(path).items()}
-
-
-def _of_bert(path: Path) -> dict[str, TokenSplit]:
-    def split_of(files: list[Path]) -> TokenSplit:
-        return TokenSplit(sum(map(bert_records.count, files)), lambda: bert_records.read(files, ROWS))
-
-    splits = {split: bert_records.files_of(path, split) for split in SPLITS}
-    return {split: split_of(files) for split, files in splits.items() if files}
+def read_pieces(form: str, files: list[Path]) -> Iterator[Array]:
+    """Yield arrays of ids, or of records, one file behind the other."""
+    if form == arrow.NAME:
+        yield from arrow.read(files)
+    elif form == bert_records.NAME:
+        yield from bert_records.read(files, ROWS)
+    else:
+        for path in files:
+            opened = dataset.READERS[form].open_file(str(path))
+            step = ROWS if opened.dtype.names else PIECE
+            for at in range(0, len(opened), step):
+                yield opened[at : at + step]
 
 
 def largest(source: TokenSource) -> int:

@@ -12,7 +12,7 @@ from trainmark.base.errors import UserError
 from trainmark.data.files import CHECKSUMS, checksum_of
 from trainmark.data.jobs import Job, Progress, results
 from trainmark.data.tokens import arrow, bert_records
-from trainmark.data.tokens.source import PIECE, ROWS, SPLITS, token_format
+from trainmark.data.tokens.source import SPLITS, files_by_split, read_pieces, token_format
 from trainmark.data.tokens.target import write_meta
 from trainmark.data.verify import (
     DIFFERS,
@@ -50,7 +50,8 @@ def verify_tokens(root: Path, workers: int, progress: Progress) -> SetVerdict:
         findings += unlisted
     if listed:
         findings += extra_files(root, listed)
-    split_of = {path.relative_to(root).as_posix(): split for split, path in _data_files(root, form)}
+    files = files_by_split(root, form)
+    split_of = {path.relative_to(root).as_posix(): split for split in files for path in files[split]}
     names = sorted({*split_of, *listed})
     there = [name for name in names if (root / name).exists()]
     findings += [SetFinding(name, MISSING, "is missing") for name in names if name not in there]
@@ -73,14 +74,6 @@ def verify_tokens(root: Path, workers: int, progress: Progress) -> SetVerdict:
     ordered = {split: splits[split] for split in SPLITS if split in splits}
     counts = len(jobs), sum(splits.values())
     return SetVerdict(f"{by} {form}", *counts, tuple(sorted(findings)), form, unit, ordered, largest)
-
-
-def _data_files(root: Path, form: str) -> list[tuple[str, Path]]:
-    if form == arrow.NAME:
-        return [(split, path) for split, files in arrow.splits(root).items() for path in files]
-    if form == bert_records.NAME:
-        return [(split, path) for split in SPLITS for path in bert_records.files_of(root, split)]
-    return [(split, Path(path)) for split in SPLITS for path in dataset.files_of(str(root), form, split)]
 
 
 def verify_file(
@@ -110,7 +103,7 @@ def _content(path: Path, form: str, vocabulary: int | None) -> tuple[int, int, l
     """Return how many tokens or records there are, the largest id, and what is wrong with them."""
     odd: list[str] = []
     count, largest = 0, -1
-    for piece in _pieces(form, path):
+    for piece in read_pieces(form, [path]):
         if piece.dtype.names:
             odd += _odd_records(piece, count)
             ids = np.concatenate([piece["tokens"].reshape(-1), piece["labels"].reshape(-1)])
@@ -123,18 +116,6 @@ def _content(path: Path, form: str, vocabulary: int | None) -> tuple[int, int, l
     if vocabulary is not None and largest >= vocabulary:
         odd.append(f"has the id {largest}, and the vocabulary has {vocabulary}")
     return count, largest, odd
-
-
-def _pieces(form: str, path: Path) -> Any:
-    if form == arrow.NAME:
-        yield from arrow.read([path])
-    elif form == bert_records.NAME:
-        yield from bert_records.read([path], ROWS)
-    else:
-        opened = dataset.READERS[form].open_file(str(path))
-        step = ROWS if opened.dtype.names else PIECE
-        for at in range(0, len(opened), step):
-            yield opened[at : at + step]
 
 
 def _odd_records(rows: Array, first: int) -> list[str]:
