@@ -10,10 +10,9 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainmark.audit.protocols.dlperf_rules import DATE_TIME
 from trainmark.audit.protocols.protocol import (
+    DATE_TIME,
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     files_in,
@@ -172,14 +171,3 @@ def _doubts(path: Path, facts: RunFacts) -> list[ProtocolDoubt]:
             )
         )
     return doubts
-
-
-PROTOCOLS = (
-    Protocol(
-        name="ai-rank",
-        title="AI-Rank software track, training: time to train, throughput, accuracy, speed-up",
-        source="AI-Rank/AI-Rank, docs/software/train.md",
-        window=None,
-        read=read,
-    ),
-)

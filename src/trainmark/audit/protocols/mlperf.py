@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from trainmark.audit.protocols.protocol import (
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     files_in,
@@ -97,14 +96,3 @@ def read(folder: Path, window: BatchWindow) -> Reading:
                 )
             )
     return Reading(table, doubts)
-
-
-PROTOCOLS = (
-    Protocol(
-        name="mlperf-olympic",
-        title="MLPerf Training: olympic mean of the minutes to the target quality",
-        source="mlcommons/training_policies, training_rules.adoc",
-        window=None,
-        read=read,
-    ),
-)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainmark.audit.protocols.dlperf_rules import DATE_TIME
 from trainmark.audit.protocols.protocol import (
+    DATE_TIME,
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     files_in,
@@ -109,28 +108,3 @@ def _against_clock(name: str, conclusion: Conclusion, rate: str, clock: float) -
             f"over time after {WARMUP_STEPS} steps; ours is {clock}.",
         )
     ]
-
-
-PROTOCOLS = (
-    Protocol(
-        name="ngc-pytorch-summary",
-        title="NVIDIA DeepLearningExamples, PyTorch: the `Summary` line, warm-up included",
-        source="NVIDIA/DeepLearningExamples, PyTorch/Classification/ConvNets",
-        window=None,
-        read=read_pytorch,
-    ),
-    Protocol(
-        name="ngc-tensorflow-summary",
-        title="NVIDIA DeepLearningExamples, TensorFlow: `train_throughput`, a mean of rates",
-        source="NVIDIA/DeepLearningExamples, TensorFlow/Classification/ConvNets",
-        window=None,
-        read=read_tensorflow,
-    ),
-    Protocol(
-        name="ngc-mxnet",
-        title="NVIDIA DeepLearningExamples, MXNet: benchmark.py's table, the first epoch left out",
-        source="NVIDIA/DeepLearningExamples, MxNet/Classification/RN50v1.5/benchmark.py",
-        window=None,
-        read=read_mxnet,
-    ),
-)

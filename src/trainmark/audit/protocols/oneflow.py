@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from trainmark.audit.protocols.protocol import (
     CASE,
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     RuleStopsError,
@@ -167,21 +166,3 @@ def _report_rows(logs: list[tuple[Path, RunShape, list[float]]], mean: Any) -> l
         }
         for shape, figure in sorted(figures, key=lambda row: (row[0].batch or 0, row[0].ranks or 0))
     ]
-
-
-PROTOCOLS = (
-    Protocol(
-        name="dlperf-oneflow",
-        title="DLPerf, OneFlow ResNet-50 and BERT (19 to 119 there): unix time between two steps",
-        source="Oneflow-Inc/DLPerf, OneFlow/scripts/extract_util.py",
-        window=BatchWindow(20, 120),
-        read=read_dlperf,
-    ),
-    Protocol(
-        name="oneflow-report-2020",
-        title="OneFlow's ResNet50-V1.5 report of August 2020: drop the first rate, average the rest",
-        source="Oneflow-Inc/OneFlow-Benchmark, reports/resnet50_v15_fp32_report.md",
-        window=None,
-        read=read_report,
-    ),
-)
