@@ -18,13 +18,7 @@ from typing import Any
 import yaml
 
 from trainmark.audit.protocols import dlperf
-from trainmark.audit.protocols.protocol import (
-    BatchWindow,
-    Protocol,
-    ProtocolDoubt,
-    Reading,
-    RuleStopsError,
-)
+from trainmark.audit.protocols.protocol import BatchWindow, Protocol, ProtocolDoubt, Reading, RuleStopsError
 from trainmark.base.errors import UserError
 
 __all__ = [

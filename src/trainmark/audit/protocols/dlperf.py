@@ -129,11 +129,11 @@ def _table_doubts(runs: list[CaseLog], same_lines: Iterable[list[str]]) -> Itera
     places = Counter((run.model, run.case, run.repeat) for run in runs)
     for (model, case, repeat), times in places.items():
         if times > 1:
-            yield ProtocolDoubt(
-                "overwritten",
+            message = (
                 f"{case}: {times} logs are number {repeat} of {model}; the rule's key has neither batch nor "
-                "precision, so the last one replaces the others.",
+                "precision, so the last one replaces the others."
             )
+            yield ProtocolDoubt("overwritten", message)
     variants: dict[tuple[str, str], set[str]] = defaultdict(set)
     for run in runs:
         variants[run.model, run.case].add(f"b{run.batch} {run.precision}")

@@ -13,13 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainmark.audit.protocols.protocol import (
-    TIMES,
-    BatchWindow,
-    CaseLog,
-    RuleStopsError,
-    seconds_between,
-)
+from trainmark.audit.protocols.protocol import TIMES, BatchWindow, CaseLog, RuleStopsError, seconds_between
 
 EPOCH = re.compile(r"epoch:\s(\d+)")
 STEP = re.compile(r"step:\s(\d+)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,8 @@ def _read(
         lines = lines_of(path)
         table[path.stem] = conclusion = conclude(lines)
         if not conclusion:
-            doubts.append(
-                ProtocolDoubt("no-summary", f"{path.name}: the log ends before the program's summary.")
-            )
+            message = f"{path.name}: the log ends before the program's summary."
+            doubts.append(ProtocolDoubt("no-summary", message))
         clock = step and wall_clock(path, lines, step)
         if clock:
             ours[path.stem] = {"median_speed": clock}
@@ -97,14 +96,11 @@ def wall_clock(path: Path, lines: list[str], pattern: re.Pattern[str]) -> float 
     return round(devices * batch * (inside[-1] - inside[0]) / seconds, 2)
 
 
-def _against_clock(name: str, conclusion: Conclusion, rate: str, clock: float) -> list[ProtocolDoubt]:
+def _against_clock(name: str, conclusion: Conclusion, rate: str, clock: float) -> Iterator[ProtocolDoubt]:
     value = conclusion.get(rate) or conclusion.get(f"train.{rate}")
-    if not value or abs(value / clock - 1) <= MEANINGFUL:
-        return []
-    return [
-        ProtocolDoubt(
-            "summary-off-the-clock",
+    if value and abs(value / clock - 1) > MEANINGFUL:
+        message = (
             f"{name}: the program concludes {value:.2f}, {100 * (value / clock - 1):+.1f} % against samples "
-            f"over time after {WARMUP_STEPS} steps; ours is {clock}.",
+            f"over time after {WARMUP_STEPS} steps; ours is {clock}."
         )
-    ]
+        yield ProtocolDoubt("summary-off-the-clock", message)
