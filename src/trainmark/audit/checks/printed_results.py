@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, harmonic_mean, median
 
@@ -48,8 +48,10 @@ def _check_estimate(
 ) -> Findings:
     """An average or a median against the numbers listed; of rates a mean may be any of the three."""
     values, slack = [number.value for number in listed], claimed.unit + max(n.unit for n in listed)
-    means = (fmean, harmonic_mean, geometric_mean) if of_rates else (fmean,)
-    estimates = [mean(values) for mean in (means if word == "average" else (median,))]
+    estimators: list[Callable[[list[float]], float]] = [median] if word == "median" else [fmean]
+    if of_rates and word == "average":
+        estimators += [harmonic_mean, geometric_mean]
+    estimates = [estimate(values) for estimate in estimators]
     if all(abs(claimed.value - estimate) > slack for estimate in estimates):
         places = claimed.decimals
         derived = f"{estimates[0]:.{places}f}"
