@@ -30,9 +30,7 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
       trainmark audit reports/ --json
       trainmark audit logs/ --iterations 120
     """
-    from trainmark.audit import finding
-    from trainmark.audit.audit import audit_report, reports_at
-    from trainmark.audit.finding import FindingSeverity
+    from trainmark.audit.audit import FindingSeverity, as_text, audit_report, reports_at
     from trainmark.audit.log_folder import audit_logs, logs_at
     from trainmark.base.errors import UserError
     from trainmark.base.streams import naming
@@ -59,6 +57,6 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
     if as_json:
         print_json({"findings": [each.as_dict() for each in findings]})
     else:
-        click.echo(finding.as_text(findings, [*(report.path for report in reports), *map(str, logs)]))
+        click.echo(as_text(findings, [*(report.path for report in reports), *map(str, logs)]))
     is_contradicted = any(each.severity is FindingSeverity.ERROR for each in findings)
     return CONTRADICTED if is_contradicted else SOME_NOT_READ if refusals else SOUND

@@ -9,25 +9,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from trainmark.audit.finding import AuditFinding
-from trainmark.audit.number import (
-    Number,
-    normalize_text,
-    parse_duration,
-    parse_number,
-    seconds_in_head,
-    uses_decimal_comma,
-)
+from trainmark.audit.audit import AuditFinding
 from trainmark.audit.report import Report
 from trainmark.audit.tables import ReportTable, TableCell
 from trainmark.audit.terms import (
+    Number,
     devices_in,
     is_per_device,
     nodes_in,
+    normalize_text,
     only_precision,
+    parse_duration,
+    parse_number,
     precisions_in,
     role_of,
+    seconds_in_head,
     seconds_per_unit,
+    uses_decimal_comma,
     without_precision,
 )
 
@@ -314,11 +312,6 @@ class ScalingSeries:
 
 def all_series(report: Report) -> list[ScalingSeries]:
     return report.cached("series", lambda whole: (one for grid in all_grids(whole) for one in _series(grid)))
-
-
-def series_of(table: ReportTable) -> list[ScalingSeries]:
-    grid = read_grid(table)
-    return _series(grid) if grid else []
 
 
 def _series(grid: TableGrid) -> list[ScalingSeries]:

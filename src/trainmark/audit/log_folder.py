@@ -6,14 +6,14 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.checks.procedure import FEWEST_ITERATIONS
-from trainmark.audit.excerpts import LONGEST_LOG_LINE, TIME_STAMP
-from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.report import LARGEST_FILE
+from trainmark.audit.statements import LONGEST_LOG_LINE, TIME_STAMP
 from trainmark.audit.terms import SHORT_TOPOLOGY
 from trainmark.base.errors import UserError
 from trainmark.base.files import open_regular
@@ -44,8 +44,6 @@ class AuditedLog:
     batch_per_device: int | None = None
     precision: str | None = None
     steps: int | None = None
-    throughput: float | None = None
-    config: dict[str, Any] = field(default_factory=dict)
     stamps: str | None = None
 
 
@@ -181,6 +179,4 @@ def _run_facts(log: ParsedLog) -> dict[str, Any]:
         "batch_per_device": None if batch is None else int(batch),
         "precision": run.settings.get("precision"),
         "steps": figure.steps,
-        "throughput": figure.throughput,
-        "config": run.settings,
     }

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from trainmark.audit.grid import GridColumn, GridRow, TableGrid
-from trainmark.audit.number import Number, normalize_text
 from trainmark.audit.terms import (
     PRECISION_CLASSES,
+    Number,
     is_per_device,
+    normalize_text,
     only_precision,
     precisions_in,
     same_class,
@@ -69,16 +70,10 @@ MOST_ROWS = 400
 
 def baselines(grid: TableGrid, row: GridRow) -> list[GridRow]:
     """Rows of fewer devices that share most with the row, the fewest first; nearest above where several."""
-    if len(grid.rows) > MOST_ROWS:
-        return []
-    places = _precision_places(grid)
     fewer = [
         other
-        for other in grid.rows
-        if other.scale
-        and row.scale
-        and other.scale < row.scale
-        and all(other.key[place] == row.key[place] for place in places)
+        for other in _of_same_precision(grid, row)
+        if other.scale and row.scale and other.scale < row.scale
     ]
     if not fewer:
         return []
@@ -91,18 +86,10 @@ def baselines(grid: TableGrid, row: GridRow) -> list[GridRow]:
 
 def other_baselines(grid: TableGrid, row: GridRow) -> list[GridRow]:
     """All rows of the fewest devices: a report may scale from the best of them."""
-    if len(grid.rows) > MOST_ROWS:
+    fewest = min((other.scale for other in grid.rows if other.scale), default=0)
+    if fewest >= (row.scale or 0):
         return []
-    places = _precision_places(grid)
-    scales = [other.scale for other in grid.rows if other.scale]
-    fewest = min(scales, default=0)
-    return [
-        other
-        for other in grid.rows
-        if other.scale == fewest
-        and fewest < (row.scale or 0)
-        and all(other.key[place] == row.key[place] for place in places)
-    ]
+    return [other for other in _of_same_precision(grid, row) if other.scale == fewest]
 
 
 def exact_baseline(grid: TableGrid, row: GridRow) -> GridRow | None:
@@ -126,6 +113,14 @@ def full_precision_rows(grid: TableGrid, row: GridRow) -> list[GridRow]:
         and _precision_class(other, places[0]) == "full"
         and _shared_columns(other, row) == len(row.key) - 1
     ]
+
+
+def _of_same_precision(grid: TableGrid, row: GridRow) -> list[GridRow]:
+    """The rows to compare a row with that have its precision; none in a listing."""
+    if len(grid.rows) > MOST_ROWS:
+        return []
+    places = _precision_places(grid)
+    return [other for other in grid.rows if all(other.key[place] == row.key[place] for place in places)]
 
 
 def _precision_places(grid: TableGrid) -> list[int]:

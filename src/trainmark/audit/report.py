@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainmark.audit.html import read_page
-from trainmark.audit.number import normalize_text, parse_number
-from trainmark.audit.tables import ReportTable, csv_tables, pipe_tables
+from trainmark.audit.tables import ReportTable, csv_tables, pipe_tables, read_page
+from trainmark.audit.terms import normalize_text, parse_number
 from trainmark.base.errors import UserError
 from trainmark.base.files import read_input
 
@@ -50,7 +49,6 @@ class CodeBlock:
 
     line: int
     lines: tuple[str, ...]
-    headings: tuple[str, ...]
 
     def numbered(self) -> Iterable[tuple[int, str]]:
         return enumerate(self.lines, self.line)
@@ -148,7 +146,7 @@ def _from_markdown(text: str) -> _Parts:
         outside.append("" if block is not None or fence else line)
         if block is not None:
             if fence and fence[1].startswith(opening) and not line.strip("`~> \t"):
-                parts.code.append(CodeBlock(first, tuple(block), parts.under()))
+                parts.code.append(CodeBlock(first, tuple(block)))
                 block = None
             else:
                 block.append(line)
@@ -158,7 +156,7 @@ def _from_markdown(text: str) -> _Parts:
             bars.append((number, line))
             _add_line(parts, number, line)
     if block is not None:
-        parts.code.append(CodeBlock(first, tuple(block), parts.under()))
+        parts.code.append(CodeBlock(first, tuple(block)))
     tables = list(pipe_tables(bars))
     for code in parts.code:
         tables += pipe_tables(
@@ -187,8 +185,7 @@ def _from_html(text: str) -> _Parts:
             parts.add_heading(level, line, " ".join(normalize_text(content).split()))
         elif kind == "code":
             skipped = len(content) - len(content.lstrip("\n"))
-            lines = tuple(content.strip("\n").split("\n"))
-            parts.code.append(CodeBlock(line + skipped, lines, parts.under()))
+            parts.code.append(CodeBlock(line + skipped, tuple(content.strip("\n").split("\n"))))
         elif kind == "prose":
             for offset, sentence in enumerate(content.split("\n")):
                 if sentence.strip():

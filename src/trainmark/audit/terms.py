@@ -1,21 +1,164 @@
-"""What heads, names and devices in a report mean.
+"""Numbers and durations as people type them, and what heads and names mean.
 
-The role of a column by its head, arithmetic precisions, how many devices a name speaks of (`1n8g`, `4机32卡`,
-`8x V100`), and the devices named with the most that each can do.
+Numbers: `148,720`, `381,46`, `7.5x`, `９２ %`, `1149.207img/s`.
+Durations: `1h02min`, `20:04:48`, `33 min`, `3.5 hours`, `2 天`.
+The role of a column by its head, arithmetic precisions, and how many devices a name speaks of (`1n8g`,
+`4机32卡`, `8x V100`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from trainmark.audit.number import LONGEST_CELL, normalize_text
-from trainmark.audit.report import Report
-from trainmark.machine.devices import known_peak_flops
+# A cell longer than this is a sentence, not a number.
+LONGEST_CELL = 60
+LEADING_MARKS = re.compile(r"[*_`~≈约×xX\s]{0,8}")
+DIGITS = re.compile(r"[+-]?\d(?:[\d.,' ]{0,40}\d)?")
+ONE_DECIMAL_COMMA = re.compile(r"\d,(?:\d{1,2}|\d{4,})(?!\d|,|\.)")
+GROUPED = re.compile(r"\d{1,3}(?:[,' ]\d{3})+(?:\.\d+)?")
+GROUPED_WITH_DOTS = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+")
+PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+COMMA_DECIMAL = re.compile(r"\d+,\d+")
+SPREAD = re.compile(r"[*_`\s]*(?:±|\+/-|\()")
+BLANK_CELLS = frozenset(
+    {"", "-", "--", "—", "–", "/", "n/a", "na", "none", "无", "tbd", "todo", "x", "*", "?", "nan"}
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A printed number: its value, how many decimals were printed, and what follows it.
+
+    `step` is the size of the last digit where the decimals do not tell it: 60 for `33 min` in seconds.
+    """
+
+    value: float
+    decimals: int
+    rest: str = ""
+    step: float | None = None
+
+    @property
+    def unit(self) -> float:
+        """The size of the last printed digit."""
+        return float(self.step if self.step is not None else 10.0**-self.decimals)
+
+    @property
+    def half_unit(self) -> float:
+        return self.unit / 2
+
+    @property
+    def low(self) -> float:
+        """The least value that is printed so: rounded to the nearest digit."""
+        return self.value - self.half_unit
+
+    @property
+    def high(self) -> float:
+        """The largest value that is printed so: digits may have been cut off instead of rounded."""
+        return self.value + self.unit
+
+    def scaled(self, factor: float) -> Number:
+        """The same printed digits in another unit."""
+        return replace(self, value=self.value * factor, step=self.unit * factor)
+
+
+def normalize_text(text: str) -> str:
+    """Full-width characters as their narrow selves, and no space around."""
+    return unicodedata.normalize("NFKC", text).strip()
+
+
+def is_blank(text: str) -> bool:
+    """A cell that holds nothing: empty, a dash, `n/a`."""
+    return len(text) <= LONGEST_CELL and normalize_text(text).strip("*_` ").lower() in BLANK_CELLS
+
+
+def uses_decimal_comma(texts: list[str]) -> bool:
+    """Whether `1,5` means one and a half here: commas that cannot group thousands, and no decimal dots."""
+    short = [normalize_text(text) for text in texts if len(text) <= LONGEST_CELL]
+    return any(ONE_DECIMAL_COMMA.search(text) for text in short) and not any("." in text for text in short)
+
+
+def parse_number(text: str, decimal_comma: bool = False) -> Number | None:
+    """The number that a cell holds, or None where it holds a name, a range, a version or nothing."""
+    if len(text) > LONGEST_CELL:
+        return None
+    plain = normalize_text(text)
+    lead = LEADING_MARKS.match(plain)
+    start = lead.end() if lead else 0
+    match = DIGITS.match(plain, start)
+    if not match:
+        return None
+    rest = plain[match.end() :]
+    if any(character.isdigit() for character in rest) and not SPREAD.match(rest):
+        return None
+    digits = match[0]
+    sign = -1.0 if digits.startswith("-") else 1.0
+    read = _value(digits.lstrip("+-"), decimal_comma)
+    if read is None:
+        return None
+    value, decimals = read
+    return Number(sign * value, decimals, rest.strip().strip("*_`").strip())
+
+
+def _value(digits: str, decimal_comma: bool) -> tuple[float, int] | None:
+    if PLAIN_NUMBER.fullmatch(digits):
+        return float(digits), len(digits.partition(".")[2])
+    if GROUPED_WITH_DOTS.fullmatch(digits):
+        return float(digits.replace(".", "").replace(",", ".")), len(digits.partition(",")[2])
+    is_comma_decimal = COMMA_DECIMAL.fullmatch(digits)
+    if is_comma_decimal and (decimal_comma or not GROUPED.fullmatch(digits)):
+        return float(digits.replace(",", ".")), len(digits.partition(",")[2])
+    if GROUPED.fullmatch(digits):
+        return float(re.sub("[,' ]", "", digits)), len(digits.partition(".")[2])
+    return None
+
+
+CLOCK_TIME = re.compile(r"(\d{1,4}):([0-5]\d):([0-5]\d)(?:\.\d{1,6})?")
+UNIT_SECONDS = {
+    "d": 86400.0, "day": 86400.0, "天": 86400.0,
+    "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "小时": 3600.0,
+    "m": 60.0, "min": 60.0, "minute": 60.0, "分钟": 60.0, "分": 60.0,
+    "s": 1.0, "sec": 1.0, "second": 1.0, "秒": 1.0,
+    "ms": 1e-3, "毫秒": 1e-3,
+}  # fmt: skip
+TIME_UNIT = r"days?|天|hours?|hrs?|h|小时|minutes?|mins?|ms|毫秒|m|分钟|分|seconds?|secs?|s|秒"
+DURATION_PART = re.compile(rf"(\d{{1,7}}(?:\.\d{{1,4}})?) ?({TIME_UNIT})(?![a-z])", re.I | re.A)
+DURATION = re.compile(rf"(?:\d{{1,7}}(?:\.\d{{1,4}})? ?(?:{TIME_UNIT})[ ,]{{0,3}}){{1,4}}", re.I | re.A)
+UNIT_IN_HEAD = re.compile(rf"[(\[,/ -]({TIME_UNIT})[)\]. ]*$", re.I | re.A)
+
+
+def parse_duration(text: str) -> Number | None:
+    """The seconds that a cell names with its own units, or None."""
+    if len(text) > LONGEST_CELL:
+        return None
+    plain = " ".join(normalize_text(text).strip("*_`~≈ ").lower().split())
+    if clock := CLOCK_TIME.fullmatch(plain):
+        hours, minutes, seconds = (int(part) for part in clock.groups())
+        return Number(3600.0 * hours + 60 * minutes + seconds, 0, "s", 1.0)
+    if not DURATION.fullmatch(plain):
+        return None
+    parts = [
+        (float(count), len(count.partition(".")[2]), UNIT_SECONDS[_singular(unit)])
+        for count, unit in DURATION_PART.findall(plain)
+    ]
+    total = sum(count * unit for count, _, unit in parts)
+    return Number(total, 0, "s", min(unit * 10.0**-decimals for _, decimals, unit in parts))
+
+
+def seconds_in_head(head: str) -> float | None:
+    """How many seconds the unit at the end of a head is: `Time to train (hours)`."""
+    match = UNIT_IN_HEAD.search(normalize_text(head).strip("*_` ").lower())
+    return UNIT_SECONDS[_singular(match[1])] if match else None
+
+
+def _singular(unit: str) -> str:
+    plain = unit.lower()
+    return plain if plain in UNIT_SECONDS else plain.removesuffix("s")
+
 
 ROLES_FILE = Path(__file__).with_name("columns.yaml")
 PER_DEVICE = re.compile(
@@ -147,99 +290,3 @@ def nodes_in(text: str) -> int | None:
     plain = normalize_text(text)
     match = SHORT_TOPOLOGY.search(plain) or NODE_COUNT.search(plain)
     return int(match[1]) if match else None
-
-
-DEVICES_FILE = Path(__file__).with_name("devices.yaml")
-# Any accelerator by its usual names; one that the list does not know leaves the limits open.
-ACCELERATOR = re.compile(
-    r"\bG?[VAHBPKTL]\d{1,3}0?0(?![0-9])|\bT4\b|\bL40S?\b|\b(?:RTX|GTX|GeForce|Tesla|Quadro|TITAN|TPU|Ascend|Gaudi|MI\d{2,3}|DGX|2080|1080)"
-    r"|\bv[3-6][ep]?-\d|昇腾|寒武纪",
-    re.I | re.A,
-)
-# A processor by its usual names, or any device where our own reports name it.
-PROCESSOR = re.compile(
-    r"\b(?:Xeon|EPYC|Ryzen|Threadripper|Core i\d|Neoverse|Graviton|Kunpeng|Altra|Grace)\b|鲲鹏"
-    r"|(?:^|· )(?:device|设备) \S",
-    re.I | re.A,
-)
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
-# Where a report says FP32, a device that has TF32 may have used it: frameworks turn it on unasked.
-MAY_MEAN = {"fp32": ("fp32", "tf32"), "amp": ("fp16", "bf16"), None: PRECISIONS}
-
-
-@dataclass(frozen=True)
-class NamedDevice:
-    """A device, by the name that its peak is known by; `rates` in TFLOP/s are those of no such table."""
-
-    name: str
-    family: str
-    memory_mib: int
-    rates: tuple[tuple[str, float], ...] = ()
-    variants: tuple[float, ...] = ()
-
-    def peak_flops(self, precision: str | None) -> float | None:
-        """The highest rate that a precision's name can stand for."""
-        meant = MAY_MEAN.get(precision, (precision or "",))
-        known = [peak for name in meant if (peak := self._peak(name))]
-        return max(known, default=None)
-
-    def dense_peaks(self) -> tuple[float, ...]:
-        """The dense peaks in FLOP/s that a 16-bit utilisation may be taken of, the usual one first."""
-        usual = self._peak("bf16") or self._peak("fp16")
-        return (*((usual,) if usual else ()), *(1e12 * rate for rate in self.variants))
-
-    def fp8_peak(self) -> float | None:
-        return self._peak("fp8")
-
-    def _peak(self, precision: str) -> float | None:
-        own = dict(self.rates).get("bf16" if precision == "fp16" else precision)
-        return own * 1e12 if own else known_peak_flops(self.name, precision)
-
-
-def devices_for(report: Report, words: Sequence[str]) -> tuple[NamedDevice, ...]:
-    """The devices that a table's own words name, else all that the report does."""
-    if any(ACCELERATOR.search(text) for text in words):
-        return devices_in_words(words)
-    return tuple(report.cached("devices", lambda whole: devices_in_words(_report_texts(whole))))
-
-
-def devices_in_words(texts: Iterable[str]) -> tuple[NamedDevice, ...]:
-    """All known devices in some texts; none where one is named that is not known."""
-    devices: dict[str, NamedDevice] = {}
-    for text in texts:
-        if not ACCELERATOR.search(text):
-            continue
-        known = [device for pattern, device in _devices() if pattern.search(text)]
-        if not known:
-            return ()
-        variants: dict[str, NamedDevice] = {}
-        for device in known:
-            variants.setdefault(device.family, device)
-        devices.update((device.name, device) for device in variants.values())
-    return tuple(devices.values())
-
-
-def names_device(report: Report) -> bool:
-    return report.mentions(ACCELERATOR) or report.mentions(PROCESSOR)
-
-
-def _report_texts(report: Report) -> list[str]:
-    texts = [passage.text[:2000] for passage in (*report.headings, *report.prose)]
-    for table in report.tables:
-        texts += [table.caption, *(cell.text[:200] for row in (table.head, *table.rows) for cell in row)]
-    return texts
-
-
-@cache
-def _devices() -> list[tuple[re.Pattern[str], NamedDevice]]:
-    import yaml
-
-    entries: list[dict[str, Any]] = yaml.safe_load(DEVICES_FILE.read_text(encoding="utf-8"))
-    return [(re.compile(entry["pattern"], re.I | re.A), _device(entry)) for entry in entries]
-
-
-def _device(entry: dict[str, Any]) -> NamedDevice:
-    rates = tuple((name, float(entry[name])) for name in ("bf16", "fp8") if name in entry)
-    return NamedDevice(
-        entry["name"], entry["family"], entry["memory"], rates, tuple(map(float, entry.get("variants", ())))
-    )

@@ -81,7 +81,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedCase:
     """A case under the name that a reader knows it by, with the sizes to forecast."""
 
     name: str
@@ -90,7 +90,7 @@ class Named:
     sizes: tuple[Size, ...]
 
 
-def typed_case(step: float, batch: float, sizes: Sequence[Size], asked: Asked) -> Named:
+def typed_case(step: float, batch: float, sizes: Sequence[Size], asked: Asked) -> NamedCase:
     case = ForecastCase(
         steps={ONE_DEVICE: step},
         batch=batch,
@@ -101,10 +101,10 @@ def typed_case(step: float, batch: float, sizes: Sequence[Size], asked: Asked) -
         loaded=asked.loader is not None,
         variation=asked.variation or 0.0,
     )
-    return Named(f"{1e3 * step:.4g} ms a step of {batch:g}", "samples", case, tuple(sizes))
+    return NamedCase(f"{1e3 * step:.4g} ms a step of {batch:g}", "samples", case, tuple(sizes))
 
 
-def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[Named]:
+def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[NamedCase]:
     """One case for each series of the run that has a result of one device and a known batch."""
     from trainmark.pages.label import by_series
     from trainmark.store.files import read_json
@@ -135,7 +135,7 @@ def _case(
     asked: Asked,
     record: Mapping[str, Any],
     batch: float,
-) -> Named:
+) -> NamedCase:
     key, widest, one = group.key, by_size[max(by_size)], by_size[ONE_DEVICE].step_times
     case = ForecastCase(
         steps={size: batch * size.devices / result.throughput for size, result in by_size.items()},
@@ -150,7 +150,7 @@ def _case(
         variation=(one.p90 / one.p50 - 1) / P90_DEVIATIONS if asked.variation is None else asked.variation,
         doubt=relative_half_width(widest.interval),
     )
-    return Named(group.name, widest.unit, case, sizes)
+    return NamedCase(group.name, widest.unit, case, sizes)
 
 
 def _samples_per_item(key: Key, model: str | None) -> int:

@@ -12,12 +12,10 @@ import click
 
 from trainmark.cli.complete import complete_run
 from trainmark.cli.options import json_option, runs_option
-from trainmark.cli.terminal import print_json, terminal_width
+from trainmark.cli.terminal import print_json, rendered, terminal_width
 
 if TYPE_CHECKING:
-    from trainmark.forecast.cases import Named
     from trainmark.forecast.fabric import Size
-    from trainmark.forecast.forecast import Forecast
     from trainmark.forecast.page import Panel
     from trainmark.forecast.validation import ErrorSummary
     from trainmark.view.blocks import Page
@@ -106,7 +104,8 @@ def forecast_command(
     """
     from trainmark.forecast.cases import Asked, cases_of, typed_case
     from trainmark.forecast.fabric import Size
-    from trainmark.forecast.forecast import forecast
+    from trainmark.forecast.forecast import forecast, forecast_record, measured
+    from trainmark.forecast.page import case_panel, forecast_page
     from trainmark.forecast.validation import fit_published
     from trainmark.logs.ledger import load
 
@@ -131,9 +130,20 @@ def forecast_command(
         usual = [Size(1 << more, 8) for more in range(7)]
         cases = [typed_case(step, batch, sizes or usual, known)]
     learned = fit_published(load())
-    case_forecasts = [(named, forecast(named.case, named.sizes, learned)) for named in cases]
-    _show(case_forecasts, plot, as_json)
-    return 0
+    forecasts = [forecast(named.case, named.sizes, learned) for named in cases]
+    panels = [case_panel(named, own) for named, own in zip(cases, forecasts, strict=True)]
+    document = [
+        {
+            "case": named.name,
+            "unit": f"{named.unit}/s",
+            "measured": {str(one.size): one.throughput for one in measured(named.case)},
+            "fabric": asdict(named.case.fabric),
+            "algorithm": named.case.algorithm,
+            "forecasts": [forecast_record(one) for one in own],
+        }
+        for named, own in zip(cases, forecasts, strict=True)
+    ]
+    return _show(forecast_page(panels), panels, document, plot, as_json)
 
 
 def _sizes(to: str | None) -> list[Size]:
@@ -150,33 +160,20 @@ def _sizes(to: str | None) -> list[Size]:
     return [Size(shape.nodes, shape.devices_per_node) for shape in dict.fromkeys(shapes)]
 
 
-def _show(
-    case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
-) -> None:
-    from trainmark.forecast.forecast import forecast_record
-    from trainmark.forecast.page import case_panel, forecast_page, measured_points
-    from trainmark.view import terminal
+def _show(shown: Page, panels: Sequence[Panel], document: Any, plot: Path | None, as_json: bool) -> int:
+    from trainmark.forecast.page import svg
+    from trainmark.store.files import write_text
+    from trainmark.view import html
 
-    panels = [case_panel(named.name, named.unit, named.case, own) for named, own in case_forecasts]
     if plot:
-        _write(plot, panels, forecast_page(panels))
+        write_text(plot, svg(panels) if plot.suffix == ".svg" else html.render(shown))
     if as_json:
-        document = [
-            {
-                "case": named.name,
-                "unit": f"{named.unit}/s",
-                "measured": {point.topology: point.throughput for point in measured_points(named.case)},
-                "fabric": asdict(named.case.fabric),
-                "algorithm": named.case.algorithm,
-                "forecasts": [forecast_record(one) for one in forecasts],
-            }
-            for named, forecasts in case_forecasts
-        ]
         print_json(document)
-        return
-    click.echo(terminal.render(forecast_page(panels), width=terminal_width()))
+        return 0
+    click.echo(rendered(shown, "text", width=terminal_width()), nl=False)
     if plot:
         click.echo(str(plot))
+    return 0
 
 
 def _validate(plot: Path | None, as_json: bool) -> int:
@@ -192,7 +189,6 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         without_outliers,
     )
     from trainmark.logs.ledger import load
-    from trainmark.view import terminal
     from trainmark.view.message import _
 
     checks = validate(load())
@@ -202,26 +198,10 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         _("with the framework's other cases known"): summary(validate(load(), KNOWN_PROGRAM)),
         _("added after the model was chosen"): summary(validate_unseen(load())),
     }
-    shown = validation_page(checks, summaries)
-    if plot:
-        _write(plot, validation_panels(checks), shown)
-    if as_json:
-        document = {
-            "rows": [check_record(check) for check in checks],
-            "summary": {name: asdict(errors) for name, errors in summaries.items()},
-            "by_source": {source: asdict(errors) for source, errors in by_source(checks).items()},
-            "coefficients": fit_published(load()).coefficients._asdict(),
-        }
-        print_json(document)
-        return 0
-    click.echo(terminal.render(shown, width=terminal_width()), nl=False)
-    if plot:
-        click.echo(str(plot))
-    return 0
-
-
-def _write(path: Path, panels: Sequence[Panel], shown: Page) -> None:
-    from trainmark.forecast.page import svg
-    from trainmark.view import html
-
-    path.write_text(svg(panels) if path.suffix == ".svg" else html.render(shown), encoding="utf-8")
+    document = {
+        "rows": [check_record(check) for check in checks],
+        "summary": {name: asdict(errors) for name, errors in summaries.items()},
+        "by_source": {source: asdict(errors) for source, errors in by_source(checks).items()},
+        "coefficients": fit_published(load()).coefficients._asdict(),
+    }
+    return _show(validation_page(checks, summaries), validation_panels(checks), document, plot, as_json)

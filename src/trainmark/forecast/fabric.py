@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, inf, log2
 from typing import Any, NamedTuple
 
 from trainmark.base.errors import UserError
+from trainmark.measure.statistics import median_known
 
 
 class Size(NamedTuple):
@@ -97,16 +97,16 @@ def fabric_of_record(record: Mapping[str, Any], usual: FabricModel, algorithm: s
     took, because this is what training will do; where there was none, that of the median link.
     """
     links = _links(record)
-    bandwidth = _median([rate for same, _, rate in links if not same], usual.bandwidth)
+    bandwidth = median_known(rate for same, _, rate in links if not same) or usual.bandwidth
     if wide := _wide_reduces(record):
         size, count, seconds = max(wide, key=lambda one: (one[1], one[0]))
         only_bytes = FabricModel(bandwidth=1.0, latency=0.0, intra_bandwidth=inf, intra_latency=0.0)
         bandwidth = ALGORITHMS[algorithm](size, count, only_bytes) / seconds
     return FabricModel(
         bandwidth=bandwidth,
-        latency=_median([late for same, late, _ in links if not same], usual.latency),
-        intra_bandwidth=_median([rate for same, _, rate in links if same], usual.intra_bandwidth),
-        intra_latency=_median([late for same, late, _ in links if same], usual.intra_latency),
+        latency=median_known(late for same, late, _ in links if not same) or usual.latency,
+        intra_bandwidth=median_known(rate for same, _, rate in links if same) or usual.intra_bandwidth,
+        intra_latency=median_known(late for same, late, _ in links if same) or usual.intra_latency,
     )
 
 
@@ -151,8 +151,3 @@ def _slowest(size: Size, fabric: FabricModel) -> tuple[float, float]:
     if size.nodes == 1:
         return fabric.intra_latency, fabric.intra_bandwidth
     return fabric.latency, min(fabric.bandwidth, fabric.intra_bandwidth)
-
-
-def _median(values: Sequence[float | None], otherwise: float) -> float:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else otherwise

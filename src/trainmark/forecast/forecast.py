@@ -13,35 +13,49 @@ from trainmark.measure.figure import Interval
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """`efficiency` is the share of what as many single devices would do together."""
+class SizeThroughput:
+    """The throughput of all devices at a size; where it was forecast, its interval and step.
+
+    `efficiency` is the share of what as many single devices would do together.
+    """
 
     size: Size
     throughput: float
-    interval: Interval
-    step_seconds: float
-    efficiency: float
+    interval: Interval | None = None
+    step_seconds: float = 0.0
+    efficiency: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """That of one device."""
+        return self.throughput / self.size.devices
 
 
-def forecast(case: ForecastCase, sizes: Iterable[Size], learned: FittedModel) -> tuple[Forecast, ...]:
+def measured(case: ForecastCase) -> tuple[SizeThroughput, ...]:
+    """What a forecast starts from."""
+    sizes = sorted(case.steps.items())
+    return tuple(SizeThroughput(size, case.throughput(size, seconds)) for size, seconds in sizes)
+
+
+def forecast(case: ForecastCase, sizes: Iterable[Size], learned: FittedModel) -> tuple[SizeThroughput, ...]:
     one = case.steps[ONE_DEVICE]
     forecasts = []
     for size in sizes:
         expected = estimate_step(case, size, learned.coefficients)
         throughput = case.throughput(size, expected.seconds)
         bounds = forecast_interval(expected, throughput, case.ideal(size), learned.spread, case.doubt)
-        forecasts.append(Forecast(size, throughput, bounds, expected.seconds, one / expected.seconds))
+        efficiency = one / expected.seconds
+        forecasts.append(SizeThroughput(size, throughput, bounds, expected.seconds, efficiency))
     return tuple(forecasts)
 
 
-def forecast_record(one: Forecast) -> dict[str, Any]:
+def forecast_record(one: SizeThroughput) -> dict[str, Any]:
     return {
         "topology": str(one.size),
-        "nodes": one.size.nodes,
-        "devices_per_node": one.size.devices_per_node,
+        **one.size._asdict(),
         "devices": one.size.devices,
         "throughput": one.throughput,
-        **asdict(one.interval),
+        **(asdict(one.interval) if one.interval else {}),
         "step_seconds": one.step_seconds,
         "efficiency": one.efficiency,
     }

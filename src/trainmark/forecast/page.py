@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trainmark.forecast.forecast import Forecast
+from trainmark.forecast.cases import NamedCase
+from trainmark.forecast.fabric import ONE_DEVICE
+from trainmark.forecast.forecast import SizeThroughput, measured
 from trainmark.forecast.model import ForecastCase
 from trainmark.forecast.validation import ErrorSummary, ForecastCheck
+from trainmark.measure.figure import Interval
 from trainmark.measure.quantity import rate_words, seconds_words
 from trainmark.pages import number
 from trainmark.view import blocks
@@ -37,60 +40,25 @@ COLUMNS = 3
 
 
 @dataclass(frozen=True)
-class Point:
-    """A throughput of all devices; where it was forecast, its interval, efficiency and step."""
-
-    topology: str
-    devices: int
-    throughput: float
-    low: float | None = None
-    high: float | None = None
-    efficiency: float | None = None
-    step_seconds: float | None = None
-
-    @property
-    def rate(self) -> float:
-        return self.throughput / self.devices
-
-
-@dataclass(frozen=True)
 class Panel:
     """`measured` was known to the forecast, `checked` was not; `assumptions` are names and values."""
 
     name: str
     unit: str
-    measured: tuple[Point, ...]
-    forecast: tuple[Point, ...]
-    checked: tuple[Point, ...] = ()
+    measured: tuple[SizeThroughput, ...]
+    forecast: tuple[SizeThroughput, ...]
+    checked: tuple[SizeThroughput, ...] = ()
     assumptions: tuple[tuple[Text, Text], ...] = ()
 
     @property
     def ideal(self) -> float | None:
         """The throughput of one device alone, where it was measured."""
-        return next((point.rate for point in self.measured if point.devices == 1), None)
+        return next((point.rate for point in self.measured if point.size == ONE_DEVICE), None)
 
 
-def measured_points(case: ForecastCase) -> tuple[Point, ...]:
-    return tuple(
-        Point(str(size), size.devices, case.throughput(size, seconds))
-        for size, seconds in sorted(case.steps.items())
-    )
-
-
-def case_panel(name: str, unit: str, case: ForecastCase, forecasts: Sequence[Forecast]) -> Panel:
-    expected = tuple(
-        Point(
-            str(one.size),
-            one.size.devices,
-            one.throughput,
-            one.interval.low,
-            one.interval.high,
-            one.efficiency,
-            one.step_seconds,
-        )
-        for one in forecasts
-    )
-    return Panel(name, unit, measured_points(case), expected, assumptions=tuple(_assumptions(case)))
+def case_panel(named: NamedCase, forecasts: Sequence[SizeThroughput]) -> Panel:
+    known, assumptions = measured(named.case), tuple(_assumptions(named.case))
+    return Panel(named.name, named.unit, known, tuple(forecasts), assumptions=assumptions)
 
 
 def _assumptions(case: ForecastCase) -> Iterator[tuple[Text, Text]]:
@@ -111,15 +79,14 @@ def _assumptions(case: ForecastCase) -> Iterator[tuple[Text, Text]]:
 def validation_panels(checks: Sequence[ForecastCheck]) -> list[Panel]:
     panels: dict[str, Panel] = {}
     for check in checks:
-        series, size, bounds = check.series, check.size, check.interval
+        series, size = check.series, check.size
         name = f"{series.source} {series.name}"
-        start = Panel(series.name, series.row.unit.removesuffix("/s"), measured_points(series.case), ())
+        start = Panel(series.name, series.row.unit.removesuffix("/s"), measured(series.case), ())
         so_far = panels.setdefault(name, start)
-        expected = Point(str(size), size.devices, check.predicted, bounds.low, bounds.high)
+        expected = SizeThroughput(size, check.predicted, check.interval)
+        published = SizeThroughput(size, check.published)
         panels[name] = replace(
-            so_far,
-            forecast=(*so_far.forecast, expected),
-            checked=(*so_far.checked, Point(str(size), size.devices, check.published)),
+            so_far, forecast=(*so_far.forecast, expected), checked=(*so_far.checked, published)
         )
     return list(panels.values())
 
@@ -169,7 +136,7 @@ def _check_cells(check: ForecastCheck) -> tuple[Text, ...]:
         str(check.size),
         f"{check.published:,.0f}",
         f"{check.predicted:,.0f}",
-        _bounds(check.interval.low, check.interval.high),
+        _bounds(check.interval),
         f"{100 * check.error:+.1f} %",
         _("yes") if check.covered else _("no"),
         _("odd") if check.series.odd else "",
@@ -178,25 +145,25 @@ def _check_cells(check: ForecastCheck) -> tuple[Text, ...]:
 
 def _expected(panel: Panel) -> Section:
     """One case in a terminal."""
-    measured = ", ".join(f"{point.topology} {point.throughput:,.1f}" for point in panel.measured)
+    known = ", ".join(f"{point.size} {point.throughput:,.1f}" for point in panel.measured)
     rows = [
         (
-            point.topology,
-            f"{point.devices:,}",
+            str(point.size),
+            f"{point.size.devices:,}",
             f"{point.throughput:,.0f} {panel.unit}/s",
-            _bounds(point.low or 0.0, point.high or 0.0),
-            f"{100 * (point.efficiency or 0.0):.1f} %",
-            f"{1e3 * (point.step_seconds or 0.0):.1f} ms",
+            _bounds(point.interval),
+            f"{100 * point.efficiency:.1f} %",
+            f"{1e3 * point.step_seconds:.1f} ms",
         )
         for point in panel.forecast
     ]
     header = (_("topology"), _("devices"), _("forecast"), _("80 % interval"), _("efficiency"), _("step"))
-    known = Sentence(_("from {measured} {unit}/s", measured=measured, unit=panel.unit), look="caption")
-    return Section(panel.name, [known, Table(header, rows, frozenset({1, 2, 4, 5}))])
+    start = Sentence(_("from {measured} {unit}/s", measured=known, unit=panel.unit), look="caption")
+    return Section(panel.name, [start, Table(header, rows, frozenset({1, 2, 4, 5}))])
 
 
-def _bounds(low: float, high: float) -> str:
-    return f"[{low:,.0f}, {high:,.0f}]"
+def _bounds(interval: Interval | None) -> str:
+    return f"[{interval.low:,.0f}, {interval.high:,.0f}]" if interval else ""
 
 
 def _drawn(panels: Sequence[Panel], lede: Message) -> Iterator[Block]:
@@ -229,19 +196,19 @@ ASSUMPTIONS = (
 
 
 def _rows(panel: Panel, checked: bool) -> Iterator[tuple[str, ...]]:
-    published = {point.topology: point.throughput for point in panel.checked}
+    published = {point.size: point.throughput for point in panel.checked}
     for point in panel.forecast:
-        measured = published.get(point.topology)
-        error = f"{100 * (point.throughput / measured - 1):+.1f} %" if measured else number.MISSING
+        true, bounds = published.get(point.size), point.interval
+        error = f"{100 * (point.throughput / true - 1):+.1f} %" if true else number.MISSING
         yield (
             panel.name,
-            point.topology,
-            f"{point.devices:,}",
+            str(point.size),
+            f"{point.size.devices:,}",
             f"{number.throughput(point.throughput)} {panel.unit}/s",
-            number.bounds(point.low, point.high),
+            number.bounds(bounds.low, bounds.high) if bounds else number.MISSING,
             number.throughput(point.rate),
             number.percent(point.rate / panel.ideal) if panel.ideal else number.MISSING,
-            *((number.throughput(measured), error) if checked else ()),
+            *((number.throughput(true), error) if checked else ()),
         )
 
 
@@ -266,7 +233,7 @@ def key(panels: Sequence[Panel]) -> list[tuple[str, str]]:
 
 def chart(panel: Panel, small: bool, shared: Sequence[tuple[str, str]]) -> Chart:
     points = (*panel.measured, *panel.checked, *panel.forecast)
-    highest = [max(point.rate, (point.high or 0.0) / point.devices) for point in points]
+    highest = [max(point.rate, _rates(point)[1]) for point in points]
     marks: list[Mark] = [] if panel.ideal is None else [Rule("muted", y=panel.ideal)]
     marks += _forecast(panel)
     for tone, shape, own in (
@@ -274,29 +241,35 @@ def chart(panel: Panel, small: bool, shared: Sequence[tuple[str, str]]) -> Chart
         ("ink", "dot", panel.measured),
         ("t1", "ring", panel.checked),
     ):
-        texts = [f"{point.topology}: {point.throughput:,.0f} {panel.unit}/s" for point in own]
-        x, y = [point.devices for point in own], [point.rate for point in own]
+        texts = [f"{point.size}: {point.throughput:,.0f} {panel.unit}/s" for point in own]
+        x, y = [point.size.devices for point in own], [point.rate for point in own]
         marks.append(Dots(tone, x=x, y=y, texts=texts, shape=shape))
     marks += [] if small else _shares(panel)
     y_axis = linear(highest, _("{unit}/s a device", unit=panel.unit), most=5 if small else 7)
     frame = model.Panel(y_axis, marks, SMALL_HEIGHT if small else HEIGHT)
-    return Chart(counts((point.devices for point in points), _("devices"), log=True), [frame], shared)
+    return Chart(counts((point.size.devices for point in points), _("devices"), log=True), [frame], shared)
 
 
 def _forecast(panel: Panel) -> list[Mark]:
     """A line and its band, from the widest measured point on."""
-    path = sorted(panel.forecast, key=lambda point: point.devices)
-    known = [point for point in panel.measured if path and point.devices < path[0].devices]
-    path = sorted(known, key=lambda point: point.devices)[-1:] + path
+    path = sorted(panel.forecast, key=lambda point: point.size.devices)
+    known = [point for point in panel.measured if path and point.size.devices < path[0].size.devices]
+    path = sorted(known, key=lambda point: point.size.devices)[-1:] + path
     if len(path) < 2:
         return []
-    x = [point.devices for point in path]
-    bounds = [((p.low or p.throughput) / p.devices, (p.high or p.throughput) / p.devices) for p in path]
-    low, high = ([bound[side] for bound in bounds] for side in (0, 1))
+    x = [point.size.devices for point in path]
+    low, high = ([_rates(point)[side] for point in path] for side in (0, 1))
     return [
         Band("t0", opacity=0.16, x=x, low=low, high=high),
         Line("t0", x=x, y=[point.rate for point in path], name=_("forecast"), width=2),
     ]
+
+
+def _rates(point: SizeThroughput) -> tuple[float, float]:
+    """The bounds of one device's throughput; where it is known, itself twice."""
+    if point.interval is None:
+        return point.rate, point.rate
+    return point.interval.low / point.size.devices, point.interval.high / point.size.devices
 
 
 def _shares(panel: Panel) -> list[Mark]:
@@ -304,6 +277,6 @@ def _shares(panel: Panel) -> list[Mark]:
     if not panel.ideal:
         return []
     return [
-        Label("t0", x=point.devices, y=point.rate, text=f"{100 * point.rate / panel.ideal:.0f} %")
+        Label("t0", x=point.size.devices, y=point.rate, text=f"{100 * point.rate / panel.ideal:.0f} %")
         for point in panel.forecast
     ]

@@ -3,10 +3,9 @@
 import pytest
 from report_texts import codes
 
-from trainmark.audit.grid import series_of
-from trainmark.audit.number import parse_duration, parse_number, uses_decimal_comma
+from trainmark.audit.grid import all_series
 from trainmark.audit.report import parse_report
-from trainmark.audit.terms import devices_in, role_of
+from trainmark.audit.terms import devices_in, parse_duration, parse_number, role_of, uses_decimal_comma
 
 
 @pytest.mark.parametrize(
@@ -161,11 +160,10 @@ def test_heads_that_span_blank_cells_are_joined_with_the_row_below():
 
 def test_devices_beside_nodes_count_one_node_where_more_nodes_do_not_raise_them():
     head = "| nodes | gpus | samples/s |\n|---|---|---|\n"
-    per_node = parse_report(head + "| 1 | 8 | 100 |\n| 2 | 8 | 190 |\n", "x.md").tables[0]
-    in_all = parse_report(head + "| 1 | 8 | 100 |\n| 2 | 16 | 190 |\n", "x.md").tables[0]
-    assert [[row.devices for row in series_of(table)[0].rows] for table in (per_node, in_all)] == [
-        [8, 16]
-    ] * 2
+    per_node = parse_report(head + "| 1 | 8 | 100 |\n| 2 | 8 | 190 |\n", "x.md")
+    in_all = parse_report(head + "| 1 | 8 | 100 |\n| 2 | 16 | 190 |\n", "x.md")
+    for report in (per_node, in_all):
+        assert [row.devices for row in all_series(report)[0].rows] == [8, 16]
 
 
 def test_a_speedup_of_one_precision_over_the_other_is_not_taken_for_scaling():

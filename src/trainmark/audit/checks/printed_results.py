@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, harmonic_mean, median
 
-from trainmark.audit.excerpts import PrintedCase, PrintedResult, printed_results
-from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.grid import TableGrid, all_grids, all_series, counts_whole_job, precision_of
-from trainmark.audit.number import Number, parse_number, uses_decimal_comma
+from trainmark.audit.models import devices_in_words
 from trainmark.audit.ratios import agrees, ratio_of
 from trainmark.audit.report import Report
-from trainmark.audit.statements import stated_repeats
+from trainmark.audit.statements import PrintedCase, PrintedResult, printed_results, stated_repeats
 from trainmark.audit.tables import ReportTable, TableCell
-from trainmark.audit.terms import devices_in, devices_in_words, simplify_head
+from trainmark.audit.terms import Number, devices_in, parse_number, simplify_head, uses_decimal_comma
 
 RUN_HEAD = re.compile(r"(?:(?:run|test|trial|repeat|第|round) ?#? ?)?\d{1,3} ?次?")
 MEAN_HEAD = re.compile(r"average|\bmean\b|\bavg\b|平均|均值")
@@ -38,20 +37,34 @@ def check_averages(report: Report) -> Findings:
 
 
 def _check_case(case: PrintedCase) -> Findings:
-    values = [run.value for run in case.runs.values()]
-    if not values:
-        return
-    for name, word, estimate in (
-        ("average_speed", "average", fmean(values)),
-        ("median_speed", "median", median(values)),
-    ):
-        if name in case.figures:
-            claimed, line = case.figures[name]
-            spread = max(run.unit for run in case.runs.values())
-            if abs(claimed.value - estimate) > claimed.unit + spread:
-                yield average_finding(
-                    line, word, claimed, estimate, f"the {len(values)} runs of {case.topology}"
-                )
+    runs = list(case.runs.values())
+    for word in ("average", "median") if runs else ():
+        if entry := case.figures.get(f"{word}_speed"):
+            yield from _check_estimate(entry[1], word, entry[0], runs, f"{len(runs)} runs of {case.topology}")
+
+
+def _check_estimate(
+    line: int, word: str, claimed: Number, listed: list[Number], what: str, of_rates: bool = False
+) -> Findings:
+    """An average or a median against the numbers listed; of rates a mean may be any of the three."""
+    values, slack = [number.value for number in listed], claimed.unit + max(n.unit for n in listed)
+    estimators: list[Callable[[list[float]], float]] = [median] if word == "median" else [fmean]
+    if of_rates and word == "average":
+        estimators += [harmonic_mean, geometric_mean]
+    estimates = [estimate(values) for estimate in estimators]
+    if all(abs(claimed.value - estimate) > slack for estimate in estimates):
+        places = claimed.decimals
+        derived = f"{estimates[0]:.{places}f}"
+        message = f"the {word} of the {what} is {derived}."
+        yield AuditFinding(f"{word}-mismatch", line, f"{claimed.value:.{places}f}", derived, message)
+
+
+def _estimate_in(head: str) -> str | None:
+    """Whether a head names an average or a median."""
+    is_mean, is_median = MEAN_HEAD.search(head), MEDIAN_HEAD.search(head)
+    if bool(is_mean) == bool(is_median):
+        return None
+    return "average" if is_mean else "median"
 
 
 def _check_case_speedup(case: PrintedCase, result: PrintedResult) -> Findings:
@@ -92,29 +105,13 @@ def _check_run_columns(table: ReportTable) -> Findings:
         return
     comma = uses_decimal_comma([cell.text for row in table.rows for cell in row])
     for index, head in enumerate(heads):
-        is_mean, is_median = MEAN_HEAD.search(head), MEDIAN_HEAD.search(head)
-        if bool(is_mean) == bool(is_median):
-            continue
-        for row in table.rows:
-            numbers = [parse_number(row[run].text, comma) for run in runs]
-            listed = [number for number in numbers if number]
+        word = _estimate_in(head)
+        for row in table.rows if word else ():
+            listed = [number for run in runs if (number := parse_number(row[run].text, comma))]
             claimed = parse_number(row[index].text, comma)
-            if not claimed or len(listed) < 2:
-                continue
-            estimate = (fmean if is_mean else median)([number.value for number in listed])
-            spread = max(number.unit for number in listed)
-            if abs(claimed.value - estimate) > claimed.unit + spread:
-                word = "average" if is_mean else "median"
-                yield average_finding(
-                    row[index].line, word, claimed, estimate, f"the {len(listed)} runs listed"
-                )
-
-
-def average_finding(line: int, word: str, claimed: Number, estimate: float, what: str) -> AuditFinding:
-    places = claimed.decimals
-    derived = f"{estimate:.{places}f}"
-    message = f"the {word} of {what} is {estimate:.{places}f}."
-    return AuditFinding(f"{word}-mismatch", line, f"{claimed.value:.{places}f}", derived, message)
+            if word and claimed and len(listed) > 1:
+                what = f"{len(listed)} runs listed"
+                yield from _check_estimate(row[index].line, word, claimed, listed, what)
 
 
 # What the head of the first column calls its rows; `| 1 |` alone may be a count of devices.
@@ -152,23 +149,16 @@ def _run_rows(table: ReportTable) -> list[CellRow]:
 
 def _check_estimates(table: ReportTable, runs: list[CellRow], row: CellRow) -> Findings:
     name = simplify_head(row[0].text)
-    is_mean, is_median = MEAN_HEAD.search(name), MEDIAN_HEAD.search(name)
-    if bool(is_mean) == bool(is_median) or len(name) > LONGEST_ROW_NAME:
+    word = _estimate_in(name)
+    if word is None or len(name) > LONGEST_ROW_NAME:
         return
     comma = uses_decimal_comma([cell.text for cells in table.rows for cell in cells])
     for column in range(1, len(table.head)):
         listed = [number for run in runs if (number := parse_number(run[column].text, comma))]
         claimed = parse_number(row[column].text, comma)
-        if not claimed or len(listed) != len(runs) or min(number.value for number in listed) <= 0:
-            continue
-        values, slack = [number.value for number in listed], claimed.unit + max(n.unit for n in listed)
-        # Of rates a mean may be any of the three.
-        means = (
-            (fmean(values), harmonic_mean(values), geometric_mean(values)) if is_mean else (median(values),)
-        )
-        if all(abs(claimed.value - estimate) > slack for estimate in means):
-            word = "average" if is_mean else "median"
-            yield average_finding(row[column].line, word, claimed, means[0], f"the {len(runs)} runs listed")
+        if claimed and len(listed) == len(runs) and min(number.value for number in listed) > 0:
+            what = f"{len(runs)} runs listed"
+            yield from _check_estimate(row[column].line, word, claimed, listed, what, of_rates=True)
 
 
 # Two series are one result shown twice where this many values agree to the digit, and more than differ.

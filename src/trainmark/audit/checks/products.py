@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, TableFigure, TableGrid, all_grids
 from trainmark.audit.models import RATES, data_parallel, language_rows, quantity
-from trainmark.audit.number import Number, normalize_text
 from trainmark.audit.report import Report
+from trainmark.audit.terms import Number, normalize_text
 
 # Throughput and time a step are averaged apart.
 SAME_CLOCK = 0.05

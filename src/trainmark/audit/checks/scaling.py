@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.grid import (
     GridColumn,
     GridRow,
@@ -16,10 +16,9 @@ from trainmark.audit.grid import (
     all_series,
     counts_whole_job,
 )
-from trainmark.audit.number import normalize_text
 from trainmark.audit.ratios import PrintedRatio, claimed_ratio, exact_baseline, ratio_of
 from trainmark.audit.report import Passage, Report
-from trainmark.audit.terms import simplify_head
+from trainmark.audit.terms import normalize_text, simplify_head
 
 # Figures of one configuration, measured again, differ by about this much.
 REPEAT_NOISE = 0.03

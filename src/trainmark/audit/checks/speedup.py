@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.grid import (
     COUNT_ROLES,
     MEASURED_ROLES,
@@ -19,7 +19,6 @@ from trainmark.audit.grid import (
     TableGrid,
     all_grids,
 )
-from trainmark.audit.number import Number, normalize_text
 from trainmark.audit.ratios import (
     PrintedRatio,
     SpeedupComparison,
@@ -30,7 +29,7 @@ from trainmark.audit.ratios import (
     ratio_of,
 )
 from trainmark.audit.report import Report
-from trainmark.audit.terms import PRECISION_CLASSES, precisions_in, simplify_head
+from trainmark.audit.terms import PRECISION_CLASSES, Number, normalize_text, precisions_in, simplify_head
 
 SPEEDUP_CODE = "speedup-mismatch"
 # Where no head says what a column compares, this many rows have to agree for one that does not.

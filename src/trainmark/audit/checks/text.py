@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, ScalingSeries, TableFigure, TableGrid, all_grids, all_series
-from trainmark.audit.number import Number, normalize_text
 from trainmark.audit.report import Passage, Report
 from trainmark.audit.statements import Statement, statements
+from trainmark.audit.terms import Number, normalize_text
 
 LIST_OF_CARDS = re.compile(r"(?:单卡|\d{1,4} ?卡)(?:[、,及和] ?\d{1,4} ?卡){1,12}")
 LIST_OF_DEVICES = re.compile(

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 
-from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, TableFigure, all_grids, all_series, counts_whole_job
 from trainmark.audit.models import IMAGENET_IMAGES, is_of_resnet50, names_another_model
-from trainmark.audit.number import DURATION, Number, parse_duration
 from trainmark.audit.report import Report
 from trainmark.audit.statements import EPOCHS, LONGEST_LINE, NOT_MEASURED, SENTENCE, statements
-from trainmark.audit.terms import is_per_device, seconds_per_unit
+from trainmark.audit.terms import DURATION, Number, is_per_device, parse_duration, seconds_per_unit
 
 EPOCHS_OPTION = re.compile(r"--(?:num_)?epochs?[ =](\d{1,4})\b|--iter_unit=epoch --num_iter=(\d{1,4})\b")
 # Start-up, evaluation and checkpoints take time that the throughput of training leaves out.

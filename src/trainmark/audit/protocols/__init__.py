@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import json
 import pprint
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from trainmark.audit.protocols import airank, dlperf_rules, mlperf, ngc, oneflow
-from trainmark.audit.protocols.protocol import Protocol, ProtocolDoubt, Reading, RuleStopsError
+import yaml
+
+from trainmark.audit.protocols import dlperf
+from trainmark.audit.protocols.protocol import BatchWindow, Protocol, ProtocolDoubt, Reading, RuleStopsError
 from trainmark.base.errors import UserError
 
 __all__ = [
@@ -32,16 +37,27 @@ __all__ = [
     "write",
 ]
 
-_FAMILIES = (
-    dlperf_rules,
-    oneflow,
-    airank,
-    ngc,
-    mlperf,
-)
-_BY_NAME: dict[str, Protocol] = {
-    protocol.name: protocol for family in _FAMILIES for protocol in family.PROTOCOLS
-}
+
+def _protocol(entry: dict[str, Any]) -> Protocol:
+    read: Callable[[Path, BatchWindow], Reading]
+    if "estimate" in entry:
+        read = partial(dlperf.read, dlperf.make_rule(entry))
+    else:
+        module, _, function = entry["read"].partition(".")
+        read = getattr(import_module(f"{__name__}.{module}"), function)
+    return Protocol(
+        name=entry["name"],
+        title=entry["title"],
+        source=entry["source"],
+        read=read,
+        window=BatchWindow(*entry["window"]) if "window" in entry else None,
+        smallest_warmup=entry.get("smallest_warmup", 0),
+        multiple=entry.get("multiple", 1),
+    )
+
+
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("protocols.yaml").read_text(encoding="utf-8"))
+_BY_NAME: dict[str, Protocol] = {entry["name"]: _protocol(entry) for entry in _ENTRIES}
 
 
 def names() -> tuple[str, ...]:

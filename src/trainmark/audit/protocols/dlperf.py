@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from trainmark.audit.protocols.defects import fell_short
+from trainmark.audit.protocols import defects, estimators
+from trainmark.audit.protocols.estimators import DlperfRule, OurFigure, Sample
 from trainmark.audit.protocols.protocol import (
+    TIMES,
     BatchWindow,
     CaseLog,
-    Protocol,
     ProtocolDoubt,
     Reading,
     lines_of,
     runs_in,
 )
-from trainmark.audit.protocols.rule import DlperfRule, OurFigure, Sample
 
 BASELINE = "1n1g"
 # The scripts take the first character of `16n8g` for the number of nodes.
 THEIR_MOST_NODES = 9
+PATTERNS = ("keep", "value", "step", "progress")
 
 Speeds = dict[str, dict[str, dict[int, float]]]
 
 
-def protocol(rule: DlperfRule) -> Protocol:
-    return Protocol(
-        name=rule.name,
-        title=rule.title,
-        source=rule.source,
-        window=rule.window,
-        read=lambda folder, window: read(rule, folder, window),
-        smallest_warmup=rule.smallest_warmup,
-        multiple=rule.multiple,
-    )
+def make_rule(entry: dict[str, Any]) -> DlperfRule:
+    """A rule by its entry in protocols.yaml."""
+    time = TIMES[entry.get("time", "date")].pattern
+    patterns = {name: entry[name].replace("{time}", time) for name in PATTERNS if name in entry}
+    own = {field.name: entry[field.name] for field in fields(DlperfRule) if field.name in entry}
+    functions = {"estimate": getattr(estimators, entry["estimate"]), "ours": getattr(defects, entry["ours"])}
+    return DlperfRule(**{**own, **functions, **{name: re.compile(text) for name, text in patterns.items()}})
 
 
 def read(rule: DlperfRule, folder: Path, window: BatchWindow) -> Reading:
@@ -51,8 +51,7 @@ def read(rule: DlperfRule, folder: Path, window: BatchWindow) -> Reading:
     for run in runs_in(folder):
         sample = Sample(rule, run, lines_of(run.path), window)
         speed = rule.estimate(sample)
-        for check in (fell_short, *rule.checks):
-            doubts += check(sample, speed)
+        doubts += defects.doubts_of(sample, speed)
         if speed is not None:
             speeds.append((run, speed))
         if figure := rule.ours(sample):
@@ -130,11 +129,11 @@ def _table_doubts(runs: list[CaseLog], same_lines: Iterable[list[str]]) -> Itera
     places = Counter((run.model, run.case, run.repeat) for run in runs)
     for (model, case, repeat), times in places.items():
         if times > 1:
-            yield ProtocolDoubt(
-                "overwritten",
+            message = (
                 f"{case}: {times} logs are number {repeat} of {model}; the rule's key has neither batch nor "
-                "precision, so the last one replaces the others.",
+                "precision, so the last one replaces the others."
             )
+            yield ProtocolDoubt("overwritten", message)
     variants: dict[tuple[str, str], set[str]] = defaultdict(set)
     for run in runs:
         variants[run.model, run.case].add(f"b{run.batch} {run.precision}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trainmark.audit.protocols.dlperf_rules import DATE_TIME
 from trainmark.audit.protocols.protocol import (
+    DATE_TIME,
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     files_in,
@@ -75,9 +74,8 @@ def _read(
         lines = lines_of(path)
         table[path.stem] = conclusion = conclude(lines)
         if not conclusion:
-            doubts.append(
-                ProtocolDoubt("no-summary", f"{path.name}: the log ends before the program's summary.")
-            )
+            message = f"{path.name}: the log ends before the program's summary."
+            doubts.append(ProtocolDoubt("no-summary", message))
         clock = step and wall_clock(path, lines, step)
         if clock:
             ours[path.stem] = {"median_speed": clock}
@@ -98,39 +96,11 @@ def wall_clock(path: Path, lines: list[str], pattern: re.Pattern[str]) -> float 
     return round(devices * batch * (inside[-1] - inside[0]) / seconds, 2)
 
 
-def _against_clock(name: str, conclusion: Conclusion, rate: str, clock: float) -> list[ProtocolDoubt]:
+def _against_clock(name: str, conclusion: Conclusion, rate: str, clock: float) -> Iterator[ProtocolDoubt]:
     value = conclusion.get(rate) or conclusion.get(f"train.{rate}")
-    if not value or abs(value / clock - 1) <= MEANINGFUL:
-        return []
-    return [
-        ProtocolDoubt(
-            "summary-off-the-clock",
+    if value and abs(value / clock - 1) > MEANINGFUL:
+        message = (
             f"{name}: the program concludes {value:.2f}, {100 * (value / clock - 1):+.1f} % against samples "
-            f"over time after {WARMUP_STEPS} steps; ours is {clock}.",
+            f"over time after {WARMUP_STEPS} steps; ours is {clock}."
         )
-    ]
-
-
-PROTOCOLS = (
-    Protocol(
-        name="ngc-pytorch-summary",
-        title="NVIDIA DeepLearningExamples, PyTorch: the `Summary` line, warm-up included",
-        source="NVIDIA/DeepLearningExamples, PyTorch/Classification/ConvNets",
-        window=None,
-        read=read_pytorch,
-    ),
-    Protocol(
-        name="ngc-tensorflow-summary",
-        title="NVIDIA DeepLearningExamples, TensorFlow: `train_throughput`, a mean of rates",
-        source="NVIDIA/DeepLearningExamples, TensorFlow/Classification/ConvNets",
-        window=None,
-        read=read_tensorflow,
-    ),
-    Protocol(
-        name="ngc-mxnet",
-        title="NVIDIA DeepLearningExamples, MXNet: benchmark.py's table, the first epoch left out",
-        source="NVIDIA/DeepLearningExamples, MxNet/Classification/RN50v1.5/benchmark.py",
-        window=None,
-        read=read_mxnet,
-    ),
-)
+        yield ProtocolDoubt("summary-off-the-clock", message)

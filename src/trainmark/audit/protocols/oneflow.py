@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from trainmark.audit.protocols.protocol import (
     CASE,
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     RuleStopsError,
@@ -88,9 +87,16 @@ def read_dlperf(folder: Path, window: BatchWindow) -> Reading:
         if tokens[window.train] < UNIX_TIME:
             right = harmonic_mean(rates(text)[1:]) if rates(text)[1:] else None
             ours[shape][-1:] = [right] if right else []
-            doubts.append(_no_time(path, speed, right))
+            beside = f"; ours is {right:.2f}" if right else ""
+            message = (
+                f"{path.name}: the lines end in a throughput, not in a unix time, and the rule subtracts "
+                f"throughputs ({speed:.2f}){beside}."
+            )
+            doubts.append(ProtocolDoubt("rate-taken-for-time", message))
     rows = list(_rows(speeds))
-    doubts += _no_baseline(rows)
+    if any(row["speedup"] == 0.0 for row in rows):
+        message = "no 1n1g log of the same batch: the speed-up is given as 0.0."
+        doubts.append(ProtocolDoubt("no-baseline", message))
     return Reading({"rows": rows}, doubts, {"rows": list(_rows(ours))})
 
 
@@ -112,30 +118,15 @@ def _rows(speeds: dict[RunShape, list[float]]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _no_time(path: Path, speed: float, right: float | None) -> ProtocolDoubt:
-    beside = f"; ours is {right:.2f}" if right else ""
-    return ProtocolDoubt(
-        "rate-taken-for-time",
-        f"{path.name}: the lines end in a throughput, not in a unix time, and the rule subtracts throughputs "
-        f"({speed:.2f}){beside}.",
-    )
-
-
-def _no_baseline(rows: list[dict[str, Any]]) -> Iterator[ProtocolDoubt]:
-    if any(row["speedup"] == 0.0 for row in rows):
-        yield ProtocolDoubt("no-baseline", "no 1n1g log of the same batch: the speed-up is given as 0.0.")
-
-
 def read_report(folder: Path, window: BatchWindow) -> Reading:
     """Drop the first `samples/s`, average the others; the speed-up against one device of the same batch."""
     logs: list[tuple[Path, RunShape, list[float]]] = []
     for path in files_in(folder):
         text = "".join(lines_of(path))
         logs.append((path, run_shape(path, text), rates(text)))
+    message = "fewer than two `samples/s` lines, so nothing to average."
     doubts = [
-        ProtocolDoubt(
-            "window-empty", f"{path.name}: fewer than two `samples/s` lines, so nothing to average."
-        )
+        ProtocolDoubt("window-empty", f"{path.name}: {message}")
         for path, _, values in logs
         if len(values) < 2
     ]
@@ -143,12 +134,9 @@ def read_report(folder: Path, window: BatchWindow) -> Reading:
     right = _report_rows(logs, harmonic_mean)
     for theirs, ours in zip(table, right, strict=True):
         if ours["Throughput"] and abs(theirs["Throughput"] / ours["Throughput"] - 1) > 0.001:
+            mean = f"{theirs['gpu num']} devices: {theirs['Throughput']} is a mean of rates"
             doubts.append(
-                ProtocolDoubt(
-                    "mean-of-rates",
-                    f"{theirs['gpu num']} devices: {theirs['Throughput']} is a mean of rates; samples over "
-                    f"time give {ours['Throughput']}.",
-                )
+                ProtocolDoubt("mean-of-rates", f"{mean}; samples over time give {ours['Throughput']}.")
             )
     return Reading({"rows": table}, doubts, {"rows": right})
 
@@ -167,21 +155,3 @@ def _report_rows(logs: list[tuple[Path, RunShape, list[float]]], mean: Any) -> l
         }
         for shape, figure in sorted(figures, key=lambda row: (row[0].batch or 0, row[0].ranks or 0))
     ]
-
-
-PROTOCOLS = (
-    Protocol(
-        name="dlperf-oneflow",
-        title="DLPerf, OneFlow ResNet-50 and BERT (19 to 119 there): unix time between two steps",
-        source="Oneflow-Inc/DLPerf, OneFlow/scripts/extract_util.py",
-        window=BatchWindow(20, 120),
-        read=read_dlperf,
-    ),
-    Protocol(
-        name="oneflow-report-2020",
-        title="OneFlow's ResNet50-V1.5 report of August 2020: drop the first rate, average the rest",
-        source="Oneflow-Inc/OneFlow-Benchmark, reports/resnet50_v15_fp32_report.md",
-        window=None,
-        read=read_report,
-    ),
-)

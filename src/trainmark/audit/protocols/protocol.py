@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmark.base.errors import UserError
 from trainmark.base.files import read_regular
@@ -30,8 +30,7 @@ class RuleStopsError(UserError):
     """The rule cannot be applied to these logs: the program it comes from ends here with a traceback."""
 
 
-@dataclass(frozen=True)
-class BatchWindow:
+class BatchWindow(NamedTuple):
     """The counts that a rule is called with: it ignores `warmup` batches and ends at batch `train`."""
 
     warmup: int
@@ -54,8 +53,8 @@ class Protocol:
     name: str
     title: str
     source: str
-    window: BatchWindow | None
     read: Callable[[Path, BatchWindow], Reading]
+    window: BatchWindow | None = None
     smallest_warmup: int = 0
     multiple: int = 1
 
@@ -166,9 +165,21 @@ def lines_of(path: Path) -> list[str]:
         raise UserError(f"{path}: {error.strerror or error}.") from error
 
 
+class TimeFormat(NamedTuple):
+    """How lines print a time: the pattern that finds it, and the format that reads it."""
+
+    pattern: str
+    clock: str
+
+
 DATED = "%Y-%m-%d %H:%M:%S.%f"
-DATED_WITH_COMMA = "%Y-%m-%d %H:%M:%S,%f"
-TIME_OF_DAY = "%H:%M:%S.%f"
+DATE_TIME = r"\d{4}-\d{1,2}-\d{1,2}\s\d{1,2}:\d{1,2}:\d{1,2}.\d{1,6}"
+TIMES = {
+    "date": TimeFormat(DATE_TIME, DATED),
+    "logging": TimeFormat(DATE_TIME.replace(".", ","), "%Y-%m-%d %H:%M:%S,%f"),
+    "paddle": TimeFormat(DATE_TIME.replace(r".\d{1,6}", r",\d{3}"), "%Y-%m-%d %H:%M:%S,%f"),
+    "hours": TimeFormat(r"\d{1,2}:\d{1,2}:\d{1,2}.\d{1,6}", "%H:%M:%S.%f"),
+}
 
 
 def parse_time(text: str, clock: str = DATED) -> datetime | None:

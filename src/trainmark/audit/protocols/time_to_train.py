@@ -1,19 +1,24 @@
-"""AI-Rank: time to train, throughput after the warm-up, best accuracy, speed-up, one log a device count.
+"""Rules for the time to a target quality: AI-Rank's and MLPerf's.
 
-Read from the lines that its rules lay down; where a log has none, as most submitted ones, from DLLogger's.
+AI-Rank: time to train, throughput after the warm-up, best accuracy, speed-up, one log a device count; from
+the lines that its rules lay down, and where a log has none, as most submitted ones, from DLLogger's. MLPerf:
+minutes from run_start to run_stop, the best and the worst dropped, the rest averaged.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from trainmark.audit.protocols.dlperf_rules import DATE_TIME
 from trainmark.audit.protocols.protocol import (
+    DATE_TIME,
     BatchWindow,
-    Protocol,
     ProtocolDoubt,
     Reading,
     files_in,
@@ -96,16 +101,15 @@ def _seconds(begin: str, end: str) -> float:
     return math.nan if seconds is None else seconds
 
 
-def read(folder: Path, window: BatchWindow) -> Reading:
+def read_airank(folder: Path, window: BatchWindow) -> Reading:
     """By model and device count; time to train is null where the target is unknown or was not reached."""
     table: dict[str, Any] = {}
     doubts: list[ProtocolDoubt] = []
     for path in files_in(folder):
         facts, devices = run_facts(lines_of(path)), number_in_name(path, "devices")
         if facts is None or devices is None:
-            doubts.append(
-                ProtocolDoubt("not-read", f"{path.name}: no AI-Rank line, or no GPUxN in its name: left out.")
-            )
+            message = f"{path.name}: no AI-Rank line, or no GPUxN in its name: left out."
+            doubts.append(ProtocolDoubt("not-read", message))
             continue
         doubts += _doubts(path, facts)
         reached = facts.target_time if facts.target_time is not None else _reached(facts, _target(path))
@@ -147,39 +151,90 @@ def _reached(facts: RunFacts, target: float | None) -> float | None:
     return next((moment for moment, value in facts.evaluations if value >= target), None)
 
 
-def _doubts(path: Path, facts: RunFacts) -> list[ProtocolDoubt]:
-    doubts = []
+def _doubts(path: Path, facts: RunFacts) -> Iterator[ProtocolDoubt]:
     if not facts.conforming:
-        doubts.append(
-            ProtocolDoubt(
-                "not-conforming", f"{path.name}: lacks lines that AI-Rank's rules ask for; read as it is."
-            )
-        )
+        message = f"{path.name}: lacks lines that AI-Rank's rules ask for; read as it is."
+        yield ProtocolDoubt("not-conforming", message)
     target = _target(path)
     own = _reached(facts, target)
     if facts.target_time is None and own is None:
-        doubts.append(
-            ProtocolDoubt(
-                "target-not-reached", f"{path.name}: no evaluation reaches a target that is known here."
-            )
-        )
+        message = f"{path.name}: no evaluation reaches a target that is known here."
+        yield ProtocolDoubt("target-not-reached", message)
     elif own and facts.total and facts.total > own:
-        doubts.append(
-            ProtocolDoubt(
-                "whole-run-is-longer",
-                f"{path.name}: the target of {target} % is reached after {own:.0f} s of {facts.total:.0f} s; "
-                "a published time to train may be that of the whole run.",
-            )
+        message = (
+            f"{path.name}: the target of {target} % is reached after {own:.0f} s of {facts.total:.0f} s; "
+            "a published time to train may be that of the whole run."
         )
-    return doubts
+        yield ProtocolDoubt("whole-run-is-longer", message)
 
 
-PROTOCOLS = (
-    Protocol(
-        name="ai-rank",
-        title="AI-Rank software track, training: time to train, throughput, accuracy, speed-up",
-        source="AI-Rank/AI-Rank, docs/software/train.md",
-        window=None,
-        read=read,
-    ),
-)
+MLLOG_LINE = re.compile(r":::MLLOG (\{.*\})")
+# The training rules ask for five runs of an image classifier, and olympic scoring for at least three.
+FEWEST_RUNS = 3
+
+
+class MlperfRun(NamedTuple):
+    """`minutes` is infinite for a run that did not end in success, which makes it the worst."""
+
+    benchmark: str
+    system: str
+    minutes: float
+
+
+def olympic_mean(values: list[float]) -> float | None:
+    """None below three values; infinite where more than one run failed."""
+    if len(values) < FEWEST_RUNS:
+        return None
+    return fmean(sorted(values)[1:-1])
+
+
+def result_of(path: Path) -> MlperfRun | None:
+    """None where the file has no MLLOG line at all; Google's lines have no event_type, SIAT's another one."""
+    seen: dict[str, dict[str, Any]] = {}
+    for line in lines_of(path):
+        if match := MLLOG_LINE.search(line):
+            try:
+                event = json.loads(match[1])
+            except json.JSONDecodeError:
+                continue
+            seen[event.get("key", "")] = event
+    if not seen:
+        return None
+    benchmark = str(seen.get("submission_benchmark", {}).get("value") or path.parent.name)
+    names = (seen.get(key, {}).get("value") for key in ("submission_org", "submission_platform"))
+    system = ", ".join(str(value) for value in names if value)
+    start, stop = seen.get("run_start"), seen.get("run_stop")
+    if start is None or stop is None or '"success"' not in json.dumps(stop.get("metadata")):
+        return MlperfRun(benchmark, system, math.inf)
+    begun, ended = start.get("time_ms"), stop.get("time_ms")
+    if not isinstance(begun, (int, float)) or not isinstance(ended, (int, float)):
+        return MlperfRun(benchmark, system, math.inf)
+    return MlperfRun(benchmark, system, (ended - begun) / 60_000)
+
+
+def read_mlperf(folder: Path, window: BatchWindow) -> Reading:
+    minutes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    doubts: list[ProtocolDoubt] = []
+    for path in files_in(folder):
+        result = result_of(path)
+        if result is None:
+            continue
+        minutes[result.benchmark, result.system].append(result.minutes)
+        if math.isinf(result.minutes):
+            message = f"{path.name}: no run_stop with success, so it counts as the worst."
+            doubts.append(ProtocolDoubt("run-failed", message))
+    if not minutes:
+        raise UserError(f"{folder}: no :::MLLOG line in any file.")
+    table: dict[str, Any] = {}
+    for (benchmark, system), values in sorted(minutes.items()):
+        score = olympic_mean(values)
+        finite = score is not None and math.isfinite(score)
+        table.setdefault(benchmark, {})[system] = {
+            "runs": len(values),
+            "minutes": [round(value, 3) if math.isfinite(value) else None for value in sorted(values)],
+            "olympic_mean_minutes": round(score, 3) if score is not None and finite else None,
+        }
+        if not finite:
+            message = f"{benchmark} {system}: {len(values)} runs give no olympic mean, three would."
+            doubts.append(ProtocolDoubt("no-score", message))
+    return Reading(table, doubts)
