@@ -22,7 +22,6 @@ def read(data: bytes) -> None:
         format = FORMATS[data[0] % len(FORMATS)] if data else FORMATS[0]
     for run in read_runs(format, iter(blocks), "fuzz"):
         logged_figure(run.columns(), LogFacts(**run.facts()))
-        list(run.events())
 
 
 if __name__ == "__main__":

@@ -49,10 +49,9 @@ def asks_for_chinese(environment: Mapping[str, str]) -> bool:
 @functools.cache
 def catalogue() -> dict[str, str]:
     """Return the Chinese of each English text."""
-    import yaml
+    from trainmark.base.yaml_source import packaged
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    texts: dict[str, str] = yaml.load(CATALOGUE.read_text(encoding="utf-8"), loader)
+    texts: dict[str, str] = packaged(CATALOGUE)
     return texts
 
 

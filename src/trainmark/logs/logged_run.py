@@ -6,7 +6,7 @@ A million lines are a few dozen megabytes, and arithmetic over them is one call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.events import Event, Mark, RunEnd, RunStart, Scope, Step
+from trainmark.events import Scope
 from trainmark.logs.format import Format, Kind, Setting, TimeFormat
 
 FloatArray = NDArray[np.float64]
@@ -215,7 +215,6 @@ class LoggedRun:
     steps: StepColumns = field(default_factory=StepColumns)
     evaluations: list[dict[str, float]] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
-    damaged_lines: int = 0
 
     @property
     def world_size(self) -> int | None:
@@ -274,36 +273,3 @@ class LoggedRun:
         """The last evaluation's, as printed; what training itself prints is no accuracy."""
         evaluated = [facts["top1"] for facts in self.evaluations if "top1" in facts]
         return evaluated[-1] if evaluated else self.summary.get("top1")
-
-    def events(self) -> Iterator[Event]:
-        """The same run as the one event stream; times as printed, samples where the batch is known."""
-        rate = self.format.rate
-        yield RunStart(
-            rank=0,
-            world_size=self.world_size or 1,
-            mono=None,
-            wall=None,
-            unit=rate.unit,
-            scope=rate.scope,
-            facts={**self.settings, "format": self.format.name, "rate_kind": rate.kind.value},
-        )
-        columns = {name: self.steps[name] for name in self.steps.columns}
-
-        def at(name: str, index: int) -> float | None:
-            column = columns.get(name)
-            return None if column is None or np.isnan(column[index]) else float(column[index])
-
-        for index in range(len(self.steps)):
-            number = at("step", index)
-            yield Step(
-                rank=int(at("rank", index) or 0),
-                step=index if number is None else int(number),
-                mono=None,
-                wall=at("wall", index),
-                samples=at("samples", index) or self.settings.get("batch_per_device"),
-                loss=at("loss", index),
-                lr=at("lr", index),
-            )
-        for facts in self.evaluations:
-            yield Mark("eval", 0, None, None, facts)
-        yield RunEnd(0, None, None, dict(self.summary))

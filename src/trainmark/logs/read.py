@@ -171,9 +171,7 @@ def parsed_log(source: NamedStream, format: Format | None = None) -> ParsedLog:
 
 
 def _parsed(log: OpenLog) -> ParsedLog:
-    runs = tuple(log.runs)
-    runs[-1].damaged_lines += log.cleaning.damaged_lines
-    return ParsedLog(log.name, log.format, log.recognition, runs)
+    return ParsedLog(log.name, log.format, log.recognition, tuple(log.runs))
 
 
 def each_log(
@@ -307,7 +305,6 @@ Figures = dict[tuple[bytes, LogFacts], LoggedFigure]
 def _read_log(log: OpenLog, given: GivenFacts, figures: Figures) -> ReadLog:
     """Work out the figures of a log, run by run."""
     runs = []
-    damaged = 0
     for run in log.runs:
         columns = run.columns()
         facts = given.complete(LogFacts(**run.facts()), run.source)
@@ -319,9 +316,8 @@ def _read_log(log: OpenLog, given: GivenFacts, figures: Figures) -> ReadLog:
         runs.append(
             ReadRun(run.source, name, framework, precision, run.top1, figure, tuple(figure.doubts), times)
         )
-        damaged += run.damaged_lines
-    damaged += log.cleaning.damaged_lines
-    return ReadLog(log.name, log.format.title, log.recognition, damaged, tuple(runs))
+    damaged_lines = log.cleaning.damaged_lines
+    return ReadLog(log.name, log.format.title, log.recognition, damaged_lines, tuple(runs))
 
 
 def _figure(columns: Mapping[str, Floats], facts: LogFacts, figures: Figures) -> LoggedFigure:
