@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import context, op
 
 from trainmark.base.errors import UserError
-from trainmark.server.database.migrations.dropping import drop_column
+from trainmark.server.database.migrate import drop_column
 from trainmark.server.database.scrubbed import scrubbed_of
 from trainmark.store.unpack import read_manifest
 
