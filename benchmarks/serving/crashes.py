@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from benchmarks.serving.process import ServerProcess
 from trainmark.server.database.engine import open_engine, reading
 from trainmark.server.database.models import CaseTable, PackTable, ResultTable, RunTable, TrialTable
-from trainmark.server.ingest.files import pack_path
+from trainmark.server.ingest.ingest import pack_path
 
 CLIENTS = 20
 # After so many acknowledgements as are drawn: wherever that falls in the pushes that are under way.

@@ -16,7 +16,7 @@ from trainmark.server.access.tokens import Role
 from trainmark.server.app import create_app
 from trainmark.server.database.engine import open_engine, writing
 from trainmark.server.database.migrate import upgrade
-from trainmark.server.ingest.files import CheckedResult, CheckedRun
+from trainmark.server.ingest.check import CheckedResult, CheckedRun
 from trainmark.server.ingest.store import Received, store
 from trainmark.server.settings import ServerSettings
 

@@ -14,11 +14,11 @@ from starlette.routing import Route
 from trainmark.server.access import tokens
 from trainmark.server.access.tokens import Role
 from trainmark.server.app import create_app
+from trainmark.server.app import page_routes as routes
 from trainmark.server.database.engine import opened, writing
 from trainmark.server.database.migrate import upgrade
 from trainmark.server.ingest.check import check
-from trainmark.server.ingest.files import pack_path
-from trainmark.server.pages.routes import routes
+from trainmark.server.ingest.ingest import pack_path
 from trainmark.server.settings import ServerSettings
 from trainmark.store.archive import pack
 from trainmark.store.run import RunFolder

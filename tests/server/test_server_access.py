@@ -11,8 +11,8 @@ from benchmarks.serving.process import ServerProcess
 
 from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
+from trainmark.server.access.guard import safe_next
 from trainmark.server.access.middleware import RateLimit
-from trainmark.server.access.sessions import safe_next
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import opened, writing
 from trainmark.server.database.models import SessionTable, TokenTable

@@ -15,8 +15,8 @@ from trainmark.server.database import migrate
 from trainmark.server.database.engine import opened, writing
 from trainmark.server.faults import CLOCK
 from trainmark.server.ingest import ingest
-from trainmark.server.ingest.check import check
-from trainmark.server.ingest.files import IngestError, Upload, clear_incoming
+from trainmark.server.ingest.check import IngestError, check
+from trainmark.server.ingest.ingest import Upload, clear_incoming
 
 YEAR = 365 * DAY
 NOW = CREATED + YEAR

@@ -26,7 +26,7 @@ from trainmark.server.database.engine import opened, reading
 from trainmark.server.database.overview_queries import audit_log
 from trainmark.server.faults import fault_of
 from trainmark.server.ingest import files
-from trainmark.server.ingest.files import IngestError
+from trainmark.server.ingest.check import IngestError
 from trainmark.server.ingest.isolated import check_isolated
 from trainmark.server.settings import ServerSettings
 

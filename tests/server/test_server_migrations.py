@@ -18,8 +18,7 @@ from trainmark.server.backup import backup, restore
 from trainmark.server.database import migrate, run_queries
 from trainmark.server.database.engine import open_engine, opened, reading, writing
 from trainmark.server.database.models import Base
-from trainmark.server.ingest.files import Upload, pack_path
-from trainmark.server.ingest.ingest import Ingest
+from trainmark.server.ingest.ingest import Ingest, Upload, pack_path
 from trainmark.server.settings import ServerSettings
 
 HOME_PATH = "reads /home/ada/corpus"

@@ -20,8 +20,14 @@ from trainmark.server.access.tokens import Role
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, reading, writing
 from trainmark.server.database.overview_queries import audit_log
-from trainmark.server.ingest.files import clear_incoming, pack_path, publishing_mark
-from trainmark.server.ingest.ingest import FRESH_SECONDS, prune_unreferenced, remove_unfinished
+from trainmark.server.ingest.ingest import (
+    FRESH_SECONDS,
+    clear_incoming,
+    pack_path,
+    prune_unreferenced,
+    publishing_mark,
+    remove_unfinished,
+)
 from trainmark.server.ingest.store import Received, store
 
 # Stores a packed file as a push does, and is killed at the very moment between its name and its row.
@@ -29,7 +35,7 @@ KILLED_WHILE_STORING = """
 import os, pathlib, signal, sys
 from trainmark.server.access import tokens
 from trainmark.server.database.engine import open_engine, writing
-from trainmark.server.ingest.files import Upload, clear_incoming
+from trainmark.server.ingest.ingest import Upload, clear_incoming
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.settings import ServerSettings
 

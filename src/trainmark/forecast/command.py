@@ -161,8 +161,8 @@ def _sizes(to: str | None) -> list[Size]:
 
 
 def _show(shown: Page, panels: Sequence[Panel], document: Any, plot: Path | None, as_json: bool) -> int:
-    from trainmark.forecast.page import svg
     from trainmark.base.files import write_text
+    from trainmark.forecast.page import svg
     from trainmark.view import html
 
     if plot:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import threading
 import time
 from collections.abc import AsyncIterator
+from importlib.resources import files
 
 import anyio
 import anyio.to_thread
 from sqlalchemy import Engine, func, select
 from starlette.applications import Starlette
+from starlette.endpoints import HTTPEndpoint
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from trainmark.server.access.middleware import RateLimit, ResponseCache, SecurityHeaders
 from trainmark.server.api.openapi import routes as api_routes
@@ -26,10 +29,15 @@ from trainmark.server.database.models import PackTable
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
 from trainmark.server.ingest.webhook import Webhook
+from trainmark.server.pages.account import admin, create_token, login, login_page, logout, revoke_token
+from trainmark.server.pages.cases import case, cases, machine, machines
+from trainmark.server.pages.compare import compare
+from trainmark.server.pages.leaderboard import entries_by_workload, leaderboard, published_page
+from trainmark.server.pages.overview import api, overview, report, run, runs, search
 from trainmark.server.pages.respond import handle_http_error
-from trainmark.server.pages.routes import routes as page_routes
-from trainmark.server.pages.routes import warm_up as warm_up_pages
+from trainmark.server.pages.templating import by_hashed_name, environment, static
 from trainmark.server.settings import ServerSettings, from_environment
+from trainmark.view.catalogue import LANGUAGES
 
 PARENT_SECONDS = 0.5
 PAGES_AT_ONCE, REPORTS_AT_ONCE, PUSHES_AT_ONCE, FORMS_AT_ONCE = 2, 2, 40, 4
@@ -99,3 +107,46 @@ async def health(request: Request) -> Response:
 def _ask_database(engine: Engine) -> None:
     with reading(engine) as connection:
         connection.execute(select(func.max(PackTable.id)))
+
+
+class Login(HTTPEndpoint):
+    """One route for both methods: of two, only the first would tell in `Allow` what it takes."""
+
+    get, post = staticmethod(login_page), staticmethod(login)
+
+
+def page_routes() -> list[BaseRoute]:
+    return [
+        Route("/", overview),
+        Route("/cases", cases),
+        Route("/cases/{id:int}", case),
+        Route("/runs", runs),
+        Route("/runs/{uuid}", run),
+        Route("/runs/{uuid}/report", report),
+        Route("/compare", compare),
+        Route("/machines", machines),
+        Route("/machines/{id:int}", machine),
+        Route("/leaderboard", leaderboard),
+        Route("/published", published_page),
+        Route("/search", search),
+        Route("/login", Login, methods=["GET", "POST"]),
+        Route("/logout", logout, methods=["POST"]),
+        Route("/admin", admin),
+        Route("/admin/tokens", create_token, methods=["POST"]),
+        Route("/admin/tokens/revoke", revoke_token, methods=["POST"]),
+        Route("/api", api),
+        Route("/static/{name}", static),
+    ]
+
+
+def warm_up_pages() -> None:
+    """Make what the first visitor would otherwise wait for."""
+    by_hashed_name()
+    for lang in LANGUAGES:
+        env = environment(lang)
+        for file in (files("trainmark.server.pages") / "templates").iterdir():
+            env.get_template(file.name)
+    entries_by_workload()
+    # What was made so far stays: the collector need not walk through the ledger again during requests.
+    gc.collect()
+    gc.freeze()

@@ -25,7 +25,7 @@ from trainmark.base.errors import UserError
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, opened, reading, writing
 from trainmark.server.database.models import PackTable
-from trainmark.server.ingest.files import pack_path
+from trainmark.server.ingest.ingest import pack_path
 from trainmark.server.settings import ServerSettings
 
 ABOUT, TABLES, PACKS = "backup.json", "tables", "packs"

@@ -264,8 +264,7 @@ def prune_command(dry_run: bool, database: str | None, data: Path | None) -> Non
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened
-    from trainmark.server.ingest.files import pack_path
-    from trainmark.server.ingest.ingest import prune_unreferenced
+    from trainmark.server.ingest.ingest import pack_path, prune_unreferenced
 
     with opened(settings) as engine:
         migrate.require_current(engine)

@@ -24,8 +24,7 @@ from trainmark.server.access import tokens
 from trainmark.server.app import create_app
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import opened, reading
-from trainmark.server.ingest.files import clear_incoming
-from trainmark.server.ingest.ingest import remove_unfinished
+from trainmark.server.ingest.ingest import clear_incoming, remove_unfinished
 from trainmark.server.settings import ServerSettings, locked, to_environment
 
 CHECK_SECONDS = 1.0

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,7 @@ from trainmark.base.errors import UserError
 from trainmark.base.files import home
 
 MEBIBYTE = 1 << 20
+KEPT_FREE_BYTES, KEPT_FREE_PART = 64 * MEBIBYTE, 20
 SETTINGS = "TRAINMARK_SERVER_SETTINGS"
 SCHEMES = ("sqlite", "postgresql")
 
@@ -69,6 +71,11 @@ class ServerSettings:
     def incoming(self) -> Path:
         """Where uploads are written before they have been checked; emptied at every start."""
         return self.data / "incoming"
+
+    def room_bytes(self) -> int:
+        """Return how much a push may take of the disk: what is kept is for rows, sessions and the log."""
+        usage = shutil.disk_usage(self.incoming)
+        return usage.free - min(KEPT_FREE_BYTES, usage.total // KEPT_FREE_PART)
 
 
 def default_data() -> Path:

@@ -1,4 +1,7 @@
-"""Tokens: what one may do, and how they are made, looked up, listed and revoked."""
+"""Tokens: what one may do, how they are made, looked up, listed and revoked; and the audit log of all that.
+
+Entries of the log are added, never changed.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, ins
 from sqlalchemy.exc import IntegrityError
 
 from trainmark.base.errors import UserError
-from trainmark.server.access.audit import record
-from trainmark.server.database.models import SessionTable, TokenTable
+from trainmark.server.database.models import SHORT, AuditTable, SessionTable, TokenTable
 from trainmark.server.database.rows import RowKind
 from trainmark.store.verify import AHEAD_SECONDS
 
@@ -192,3 +194,31 @@ def mark_used(connection: Connection, token_id: int) -> None:
         )
         .values(used=now)
     )
+
+
+LONGEST_DETAIL = 1000
+
+
+def record(
+    connection: Connection,
+    action: str,
+    subject: str,
+    token: str | None = None,
+    address: str | None = None,
+    detail: str = "",
+) -> None:
+    connection.execute(
+        insert(AuditTable).values(
+            time=time.time(),
+            token=token,
+            address=address,
+            action=action,
+            subject=_plain(subject)[:SHORT],
+            detail=_plain(detail)[:LONGEST_DETAIL],
+        )
+    )
+
+
+def _plain(text: str) -> str:
+    """What both databases can hold: no NUL, no half of a surrogate pair."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

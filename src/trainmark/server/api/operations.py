@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from trainmark.server.access.guard import error, refusal, viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import case_queries, machine_queries, overview_queries, run_queries
+from trainmark.server.database import case_queries, overview_queries, run_queries
 from trainmark.server.database.rows import CaseRow, ChangeRow, StoredSeries, decoded
 
 Facts = Mapping[str, str]
@@ -231,11 +231,11 @@ OPERATIONS = (
         (number("case_id"), limit(2000, 2000, "How many of the newest results")),
     ),
     Operation("/results/{id}", "One result", run_queries.result, (number("result_id"),)),
-    Operation("/machines", "Machines, those seen last first", machine_queries.machines, (limit(),)),
+    Operation("/machines", "Machines, those seen last first", case_queries.machines, (limit(),)),
     Operation(
         "/machines/{id}",
         "A machine, its cases and its health over time",
-        machine_queries.machine_detail,
+        case_queries.machine_detail,
         (number("machine_id"), limit()),
     ),
     Operation(

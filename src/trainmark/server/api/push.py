@@ -22,7 +22,8 @@ from trainmark.server.access.guard import (
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.models import PackTable
 from trainmark.server.faults import RETRY_SECONDS
-from trainmark.server.ingest.files import TOO_LARGE, IngestError, Upload, pack_path
+from trainmark.server.ingest.check import TOO_LARGE, IngestError
+from trainmark.server.ingest.ingest import Upload, pack_path
 from trainmark.server.ingest.store import Stored
 
 MEDIA_TYPE = "application/vnd.trainmark.store"

@@ -1,12 +1,13 @@
-"""Bringing a database to the tables of this version, and back."""
+"""Brings a database to the tables of this version, and back."""
 
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from alembic import command
+from alembic import command, op
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -18,7 +19,7 @@ from trainmark.server.database.models import Base
 from trainmark.server.faults import first_line
 from trainmark.server.settings import ServerSettings
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+HERE = Path(__file__).parent
 HEAD, EMPTY = "head", "base"
 RESTORE = "restore a backup with `trainmark server restore`."
 
@@ -26,7 +27,11 @@ RESTORE = "restore a backup with `trainmark server restore`."
 def configuration(engine: Engine, settings: ServerSettings | None = None) -> Config:
     """With `settings` a migration can read the packed files of the runs that are stored."""
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    for name, place in {"script_location": HERE, "version_locations": HERE / "migrations"}.items():
+        config.set_main_option(name, str(place).replace("%", "%%"))
+    # A folder's name may have spaces; the second name is that of versions before 1.16.
+    config.set_main_option("path_separator", "os")
+    config.set_main_option("version_path_separator", "os")
     config.attributes["engine"] = engine
     config.attributes["packs"] = settings.packs if settings else None
     return config
@@ -112,3 +117,16 @@ def _require_known(engine: Engine, revision: str) -> None:
     known = [*revisions(engine), HEAD, EMPTY]
     if revision not in known:
         raise UserError(f"there is no revision '{revision}'; known are {', '.join(known)}.")
+
+
+DROPS_COLUMNS = (3, 35)
+
+
+def drop_column(table: str, column: str) -> None:
+    """Go back from a migration that brought a column."""
+    if op.get_bind().dialect.name == "sqlite" and sqlite3.sqlite_version_info < DROPS_COLUMNS:
+        # A copy of the table in place of this would, with foreign keys on, need all tables that refer to it.
+        raise UserError(
+            f"going back needs SQLite 3.35 or newer, and Python has {sqlite3.sqlite_version} here."
+        )
+    op.drop_column(table, column)

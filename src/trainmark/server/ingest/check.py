@@ -6,18 +6,19 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.errors import UserError
 from trainmark.base.text import visible
 from trainmark.measure.figure import Result
 from trainmark.measure.history.series import MEASURED_FACTS, HistorySeries, RunPoint, case_of
 from trainmark.measure.key import Key
 from trainmark.pages import label
 from trainmark.server.database.models import LONG, SHORT
-from trainmark.server.database.scrubbed import scrubbed_of
-from trainmark.server.ingest.files import CheckedResult, CheckedRun, IngestError
+from trainmark.store.manifest import Manifest, PackError
 from trainmark.store.observations import series_of_runs
 from trainmark.store.overview import trial_rows
 from trainmark.store.report import conformance_in, results_of
@@ -25,6 +26,38 @@ from trainmark.store.run import RunFolder
 from trainmark.store.tarball import LIMITS, UnpackLimits
 from trainmark.store.trial import TrialRecord
 from trainmark.store.verify import PackVerification, verify_into
+
+REFUSED, TOO_LARGE, CONFLICT, FORBIDDEN = 422, 413, 409, 403
+
+
+class IngestError(UserError):
+    """A packed file that is refused: a sentence, the status of HTTP, and what does not follow."""
+
+    def __init__(self, sentence: str, status: int = REFUSED, differences: tuple[str, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.status, self.differences = status, differences
+
+
+@dataclass(frozen=True)
+class CheckedResult:
+    """One result: the columns of its case, of its result, its facts, and the trials it is made of."""
+
+    case: dict[str, Any]
+    result: dict[str, Any]
+    facts: dict[str, str]
+    trials: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """The rows of a run; every number in them was computed from the events."""
+
+    run: dict[str, Any]
+    machine: dict[str, Any]
+    lines: tuple[CheckedResult, ...]
+    trials: tuple[dict[str, Any], ...]
+    signer: str | None
+
 
 MOST_DIFFERENCES = 20
 MOST_CASES, MOST_TRIALS = 5_000, 50_000
@@ -227,3 +260,26 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
     return value if isinstance(value, (bool, int, float, type(None))) else plain(str(value))
+
+
+MOST_NOTES, MOST_PLACES = 1000, 20
+LARGEST_COUNT = 2**31 - 1
+
+
+def scrubbed_of(manifest: Manifest) -> dict[str, Any]:
+    """Return the number of all masked values and the first notes; PackError where a number cannot be."""
+    for note in manifest.scrubbed:
+        if not 0 < note.count <= LARGEST_COUNT:
+            raise PackError(f"{note.count} masked values in {plain(note.member)[:SHORT]} cannot be.")
+    return {
+        "count": sum(note.count for note in manifest.scrubbed),
+        "notes": [
+            {
+                "member": plain(note.member)[:SHORT],
+                "kind": plain(note.kind)[:SHORT],
+                "count": note.count,
+                "places": [plain(place)[:SHORT] for place in note.places[:MOST_PLACES]],
+            }
+            for note in manifest.scrubbed[:MOST_NOTES]
+        ],
+    }

@@ -1,29 +1,128 @@
-"""Taking one packed file in, from the upload to the acknowledgement; and files that no row names."""
+"""Takes one packed file in, from the upload, written whole and durably, to the acknowledgement.
+
+And removes files that no row names.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import re
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DataError, DBAPIError
 
 from trainmark.base.errors import UserError
-from trainmark.server.access import audit
+from trainmark.server.access import tokens
 from trainmark.server.access.tokens import Identity
 from trainmark.server.database.engine import reading, writing
 from trainmark.server.database.models import PackTable, RunTable
-from trainmark.server.faults import CLOCK
-from trainmark.server.ingest.files import SUFFIX, IngestError, Upload, pack_path, publishing, publishing_mark
+from trainmark.server.faults import CLOCK, FULL
+from trainmark.server.ingest.check import TOO_LARGE, IngestError
 from trainmark.server.ingest.isolated import check_isolated
 from trainmark.server.ingest.store import Received, Stored, known, lock_stores, store
 from trainmark.server.settings import ServerSettings
 from trainmark.store.verify import AHEAD_SECONDS
 from trainmark.store.verify import CLOCK as IMPOSSIBLE_BY_CLOCK
+
+SUFFIX = ".trainmark"
+PUBLISHING = "publishing-"
+
+
+class Upload:
+    """A file that is being received; it becomes a packed file by `publish`, or is gone after `close`."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if settings.room_bytes() <= 0:
+            raise IngestError(FULL.sentence, FULL.status)
+        descriptor, name = tempfile.mkstemp(dir=settings.incoming, prefix="upload-")
+        self.path = Path(name)
+        self._file = os.fdopen(descriptor, "wb")
+        self._digest = hashlib.sha256()
+        self._settings = settings
+        self.bytes = 0
+
+    def write(self, chunk: bytes) -> None:
+        self.bytes += len(chunk)
+        if self.bytes > self._settings.largest_pack_bytes:
+            limit = self._settings.largest_pack_bytes >> 20
+            raise IngestError(f"a packed file may have {limit:,} MiB at most.", TOO_LARGE)
+        self._digest.update(chunk)
+        self._file.write(chunk)
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def sync(self) -> None:
+        """Make the content durable."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def publish(self) -> Path:
+        """Give the synced file its own name, durably; until `settle` a mark says that it may have no row."""
+        path = pack_path(self._settings, self.sha256)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        publishing_mark(self._settings, self.sha256).touch(mode=0o600)
+        self.path.replace(path)
+        _sync_folder(path.parent)
+        _sync_folder(self._settings.packs)
+        return path
+
+    def settle(self) -> None:
+        """Take the mark off, once the file's row is committed."""
+        publishing_mark(self._settings, self.sha256).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        try:
+            # What is still to be written may find no room.
+            with contextlib.suppress(OSError):
+                self._file.close()
+        finally:
+            self.path.unlink(missing_ok=True)
+
+
+def pack_path(settings: ServerSettings, sha256: str) -> Path:
+    return settings.packs / sha256[:2] / f"{sha256}{SUFFIX}"
+
+
+def publishing_mark(settings: ServerSettings, sha256: str) -> Path:
+    """A file that is there from before a packed file gets its name until its row is committed."""
+    return settings.incoming / f"{PUBLISHING}{sha256}"
+
+
+def publishing(settings: ServerSettings) -> list[str]:
+    """Return the digests of packed files whose push was cut off between the two."""
+    names = (path.name for path in settings.incoming.glob(f"{PUBLISHING}*"))
+    return sorted(name.removeprefix(PUBLISHING) for name in names)
+
+
+def clear_incoming(settings: ServerSettings) -> None:
+    """Remove what a server that was killed left half received; none of it was acknowledged."""
+    shutil.rmtree(settings.incoming, ignore_errors=True)
+    settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.packs.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 NAME = re.compile(rf"([0-9a-f]{{64}}){re.escape(SUFFIX)}")
 # A restore writes all files before the first row.
@@ -97,7 +196,7 @@ def _remove(engine: Engine, settings: ServerSettings, candidates: list[str]) -> 
                 continue
             own = _size(settings, digest)
             path.unlink()
-            audit.record(connection, "prune", digest, detail=f"{own} bytes that no run names")
+            tokens.record(connection, "prune", digest, detail=f"{own} bytes that no run names")
             removed.append(digest)
             size += own
     return Unreferenced(tuple(removed), size)
@@ -177,6 +276,6 @@ class Ingest:
         identity = received.identity
         # A full disk must not change what is answered.
         with contextlib.suppress(DBAPIError), writing(self._engine) as connection:
-            audit.record(
+            tokens.record(
                 connection, "push-refused", received.sha256, identity.name, received.address, str(error)
             )

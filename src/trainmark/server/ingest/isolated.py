@@ -13,14 +13,15 @@ import resource
 import shutil
 import signal
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from trainmark.base import typed_json
 from trainmark.base.errors import UserError
 from trainmark.server.faults import FAILING, FULL, READ_ONLY, Fault, fault_of
-from trainmark.server.ingest.files import CheckedRun, IngestError, room_bytes
+from trainmark.server.ingest.check import CheckedRun, IngestError, check, plain
 from trainmark.server.settings import ServerSettings
 from trainmark.store.tarball import LIMITS, UnpackedSizeError, UnpackLimits
 
@@ -50,7 +51,7 @@ def check_isolated(file: Path, settings: ServerSettings) -> CheckedRun:
     folder = Path(tempfile.mkdtemp(dir=settings.incoming, prefix="check-"))
     signers = str(settings.allowed_signers) if settings.allowed_signers else None
     most = min(LIMITS.total_bytes, settings.largest_pack_bytes * MOST_UNPACKED)
-    room = max(0, room_bytes(settings) // settings.checks_at_once)
+    room = max(0, settings.room_bytes() // settings.checks_at_once)
     arguments = (
         theirs,
         str(file),
@@ -84,7 +85,7 @@ def _answer(connection: Connection, seconds: float) -> CheckedRun:
         raise IngestError("the file needs more memory to check than the server gives it.") from error
     kind, _, body = answer.partition(b"\n")
     if kind == b"checked":
-        return CheckedRun.from_json(body)
+        return typed_json.decode(CheckedRun, json.loads(body))
     refused = json.loads(body)
     raise IngestError(refused["sentence"], refused["status"], tuple(refused["differences"]))
 
@@ -100,8 +101,6 @@ def _check(
     for_want_of_room: bool,
 ) -> None:
     """What runs in the process; `for_want_of_room` says that the disk, not a rule, limits the size."""
-    from trainmark.server.ingest.check import check, plain
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
@@ -110,7 +109,7 @@ def _check(
     own = Path(folder) / "run"
     try:
         checked = check(Path(file), own, Path(signers) if signers else None, limits)
-        answers.send_bytes(b"checked\n" + checked.to_json())
+        answers.send_bytes(b"checked\n" + json.dumps(asdict(checked), allow_nan=False).encode())
     except UserError as error:
         fault = _of_disk(error)
         if for_want_of_room and isinstance(error, UnpackedSizeError):

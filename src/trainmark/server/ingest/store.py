@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select, text, update
 from trainmark.measure.history.changes import changes
 from trainmark.measure.history.facts import changed_facts
 from trainmark.measure.history.series import RunPoint
-from trainmark.server.access import audit, tokens
+from trainmark.server.access import tokens
 from trainmark.server.access.tokens import Identity, Role
 from trainmark.server.database.models import (
     LONG,
@@ -30,8 +30,14 @@ from trainmark.server.database.models import (
     TrialTable,
 )
 from trainmark.server.database.rows import facts_by_id
-from trainmark.server.ingest.check import OWN_FACTS
-from trainmark.server.ingest.files import CONFLICT, FORBIDDEN, CheckedResult, CheckedRun, IngestError
+from trainmark.server.ingest.check import (
+    CONFLICT,
+    FORBIDDEN,
+    OWN_FACTS,
+    CheckedResult,
+    CheckedRun,
+    IngestError,
+)
 
 RECENT = 30
 MOST_FACTS = 8
@@ -231,7 +237,7 @@ def store(connection: Connection, checked: CheckedRun, received: Received) -> St
     begins = [refresh_case(connection, case_id) for case_id in sorted(touched)]
     _count_runs(connection, machine_id)
     tokens.mark_used(connection, received.identity.token_id)
-    audit.record(
+    tokens.record(
         connection,
         "push",
         checked.run["uuid"],

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from trainmark import __version__
 from trainmark.pages.history_cells import percent_change
-from trainmark.server.access import audit
+from trainmark.server.access import tokens
 from trainmark.server.database.engine import reading, writing
 from trainmark.server.database.overview_queries import changes_of_results, doubts_of_results
 from trainmark.server.database.rows import ChangeRow
@@ -100,7 +100,7 @@ class Webhook:
 
     def _note(self, subject: str, failure: str) -> None:
         with contextlib.suppress(DBAPIError), writing(self._engine) as connection:
-            audit.record(connection, "webhook-failed", subject, detail=failure)
+            tokens.record(connection, "webhook-failed", subject, detail=failure)
 
 
 def body(row: ChangeRow, doubts: Sequence[str], server: str) -> dict[str, Any]:

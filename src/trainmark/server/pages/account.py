@@ -15,8 +15,20 @@ from starlette.responses import RedirectResponse, Response
 
 from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
-from trainmark.server.access.guard import address_of, identity_of, over_limit, refusal, too_many, viewing
-from trainmark.server.access.sessions import form_allowed, log_in, log_out, safe_next, same_origin, set_cookie
+from trainmark.server.access.guard import (
+    address_of,
+    form_allowed,
+    identity_of,
+    log_in,
+    log_out,
+    over_limit,
+    refusal,
+    safe_next,
+    same_origin,
+    set_cookie,
+    too_many,
+    viewing,
+)
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import writing
 from trainmark.server.database.overview_queries import audit_log

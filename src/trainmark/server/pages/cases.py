@@ -22,7 +22,7 @@ from trainmark.pages.history_chart import ordered_chart, timed_chart
 from trainmark.pages.history_page import change_sentence, drift_sentence
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import case_queries, machine_queries
+from trainmark.server.database import case_queries
 from trainmark.server.database.overview_queries import cases_with
 from trainmark.server.database.rows import CaseSeries, ChangeRow, SeriesPoint
 from trainmark.server.pages.charts import health_chart
@@ -182,20 +182,20 @@ MOST_FACT_CHANGES = 40
 @requires(Role.READ)
 def machines(request: Request) -> Response:
     with viewing(request) as connection:
-        rows = machine_queries.machines(connection)
-        states = machine_queries.machine_states(connection)
+        rows = case_queries.machines(connection)
+        states = case_queries.machine_states(connection)
     return render_page(request, "machines.html.j2", "/machines", rows=rows, states=states)
 
 
 @requires(Role.READ)
 def machine(request: Request) -> Response:
     with viewing(request) as connection:
-        row = machine_queries.machine(connection, id_in(request))
+        row = case_queries.machine(connection, id_in(request))
         if row is None:
             raise HTTPException(404)
         cases = case_queries.cases(connection, machine_id=row.id, most=MOST_CASES + 1)
-        runs = machine_queries.health_with_facts(connection, row.id, MOST_RUNS)
-        facts, changed = machine_queries.facts_over_time(connection, runs)
+        runs = case_queries.health_with_facts(connection, row.id, MOST_RUNS)
+        facts, changed = case_queries.facts_over_time(connection, runs)
     health = [run for run, _ in runs]
     known = [run for run in health if run.of_best is not None]
     doubts = Counter(code for run in health for code in run.doubts)

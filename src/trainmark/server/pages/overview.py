@@ -1,22 +1,37 @@
-"""The first page, what changed lately; runs: the list, and one; and search over cases, runs and machines."""
+"""The first page, what changed lately; runs: the list, and one with its report; and search over them all."""
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
 import time
+from html import unescape
+from pathlib import Path
 
 import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from trainmark import __version__
+from trainmark.base.errors import UserError
 from trainmark.measure.history.changes import FEWEST_RESULTS
+from trainmark.pages.run.page import run_page
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
+from trainmark.server.api.openapi import document
+from trainmark.server.api.operations import PREFIX
 from trainmark.server.database import overview_queries, run_queries
 from trainmark.server.database.case_queries import trends
 from trainmark.server.database.rows import RunRow
-from trainmark.server.pages import reports
+from trainmark.server.ingest.ingest import pack_path
 from trainmark.server.pages.respond import error, language_of, number_in, render_page, requires, text_in
+from trainmark.server.settings import ServerSettings
+from trainmark.store.report import report_of
+from trainmark.store.unpack import unpack
+from trainmark.view import html
+from trainmark.view.catalogue import Lang
 
 DAY = 86_400.0
 PERIODS = (7, 30, 90)
@@ -121,10 +136,10 @@ def _report(request: Request) -> Response:
     """The whole report, in a document that may run its own scripts but reach nothing of this server."""
     row = _stored(request)
     try:
-        text = reports.report(request.app.state.settings, row.sha256, language_of(request))
-    except reports.ReportError as failure:
+        text = stored_report(request.app.state.settings, row.sha256, language_of(request))
+    except ReportError as failure:
         return error(request, 500, str(failure))
-    return HTMLResponse(text, headers={"Content-Security-Policy": reports.policy_of(text)})
+    return HTMLResponse(text, headers={"Content-Security-Policy": policy_of(text)})
 
 
 @requires(Role.READ)
@@ -141,4 +156,61 @@ def search(request: Request) -> Response:
         runs=result.runs,
         heads=heads,
         machines=result.machines,
+    )
+
+
+FOLDER = "reports"
+META_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+SANDBOX = "sandbox allow-scripts allow-downloads; frame-ancestors 'none'"
+
+
+class ReportError(Exception):
+    """A packed file that is missing or cannot be read again."""
+
+
+def stored_report(settings: ServerSettings, sha256: str, lang: Lang) -> str:
+    """Return a run's report, made once for each language and version of Trainmark."""
+    place = settings.data / FOLDER / f"{sha256}.{__version__}.{lang}.html"
+    try:
+        return place.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        pass
+    text = render_report(pack_path(settings, sha256), lang)
+    _write(place, text)
+    return text
+
+
+def render_report(pack: Path, lang: Lang) -> str:
+    with tempfile.TemporaryDirectory(prefix="trainmark-report-") as folder:
+        try:
+            run = unpack(pack, Path(folder) / "run")
+        except (OSError, UserError) as error:
+            raise ReportError(f"the packed file cannot be read: {error}") from error
+        return html.render(run_page(report_of(run)), lang)
+
+
+def _write(place: Path, text: str) -> None:
+    """One rename, so that no other request reads half of it."""
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=place.parent, suffix=".part")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(name).rename(place)
+
+
+def policy_of(text: str) -> str:
+    """Return the report's own policy, which names its scripts by hashes, in a sandbox without origin."""
+    match = META_POLICY.search(text)
+    own = unescape(match[1]) if match else "default-src 'none'; style-src 'unsafe-inline'"
+    return f"{own}; {SANDBOX}"
+
+
+def api(request: Request) -> Response:
+    operations = [
+        (method.upper(), path, operation)
+        for path, methods in sorted(document()["paths"].items())
+        for method, operation in methods.items()
+    ]
+    return render_page(
+        request, "api.html.j2", "/api", operations=operations, document=f"{PREFIX}/openapi.json"
     )

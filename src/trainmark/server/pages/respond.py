@@ -13,9 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from trainmark.server.access.guard import API, identity_of, refusal, viewing
+from trainmark.server.access.guard import API, csrf_token, identity_of, refusal, viewing
 from trainmark.server.access.middleware import cached
-from trainmark.server.access.sessions import csrf_token
 from trainmark.server.access.tokens import Role
 from trainmark.server.faults import RETRY_SECONDS, fault_of
 from trainmark.server.pages.templating import environment

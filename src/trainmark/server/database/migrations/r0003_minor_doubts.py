@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from trainmark.server.database.migrations.dropping import drop_column
+from trainmark.server.database.migrate import drop_column
 
 revision, down_revision = "0003", "0002"
 branch_labels = depends_on = None
