@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 
 from trainmark.workloads.common.recipe import RecipeError
 from trainmark.workloads.common.refusal import Refusal
@@ -78,6 +79,18 @@ def loss_scale(text):
     if not 0 < scale < float("inf"):
         raise ValueError(text)
     return scale
+
+
+def finish_line_of(metrics, most=sys.float_info.max):
+    """Return a parser of `loss=3.28` into ("loss", 3.28)."""
+
+    def finish_line(text):
+        name, _, value = text.partition("=")
+        if name not in metrics or not 0 < float(value) <= most:
+            raise ValueError(text)
+        return name, float(value)
+
+    return finish_line
 
 
 def element_bytes(options):

@@ -22,6 +22,7 @@ from trainmark.workloads.declaration import (
     Workload,
     recipe_summaries,
 )
+from trainmark.workloads.transformers import flops
 from trainmark.workloads.transformers import spec as options
 from trainmark.workloads.transformers.spec import TransformerSpec
 
@@ -72,12 +73,12 @@ def axes(spec: TransformerSpec) -> tuple[Axis, ...]:
         Axis("size", names[0], "size", choices=names),
         Axis("length", spec.length, "length", slug="l{}", label="length {}", fit_step=128),
         Axis("accumulate", 1, "micro-batches", slug="a{}", label="{} micro-batches", quiet=True),
-        Axis("sharding", "none", "sharding", label="{}", choices=tuple(options.SHARDING), quiet=True),
+        Axis("sharding", "none", "sharding", label="{}", choices=options.SHARDING, quiet=True),
         Axis(
             *("recompute", "none", "recompute"),
             slug="recompute-{}",
             label="recompute {}",
-            choices=tuple(options.RECOMPUTE),
+            choices=flops.RECOMPUTE,
             quiet=True,
         ),
     )
@@ -112,7 +113,7 @@ def transformer(
         standard_recipe=spec.recipes.default,
         conformance=proof or conformance(spec.name),
         datasets=spec.datasets,
-        engines=tuple(options.ENGINES),
+        engines=options.ENGINES,
         compiles_update=("pytorch", "tensorflow"),
         names_elsewhere=names_elsewhere,
         shares=("transformers",),

@@ -17,21 +17,8 @@ from trainmark.workloads.common.refusal import Refusal
 from trainmark.workloads.common.spec import TrainingSpec
 from trainmark.workloads.transformers import flops
 
-ENGINES = ["stock", "plain"]
-SHARDING = ["none", "fsdp"]
-RECOMPUTE = ["none", "blocks"]
-
-
-def finish_line(metrics):
-    """Return a parser of `loss=3.28` into ("loss", 3.28)."""
-
-    def parse(text):
-        name, _, value = text.partition("=")
-        if name not in metrics or not 0 < float(value) < float("inf"):
-            raise ValueError(text)
-        return name, float(value)
-
-    return parse
+ENGINES = ("stock", "plain")
+SHARDING = ("none", "fsdp")
 
 
 def check_options(opt):
@@ -122,16 +109,17 @@ class TransformerSpec(TrainingSpec):
 
     def parser(self, program):
         made = options.parser(
-            *(program, self.title, "sequences", self.recipes), datasets=list(self.datasets), engines=ENGINES
+            *(program, self.title, "sequences", self.recipes), datasets=self.datasets, engines=ENGINES
         )
         add = made.add_argument
         add("--size", choices=list(self.sizes), default=next(iter(self.sizes)))
         add("--length", type=int, default=self.length, help="tokens in a sequence")
         add("--accumulate", type=int, default=1, metavar="N", help="micro-batches a step")
         add("--sharding", choices=SHARDING, default="none", help="of weights and optimizer over the ranks")
-        add("--recompute", choices=RECOMPUTE, default="none", help="activations that backward computes again")
+        again = "activations that backward computes again"
+        add("--recompute", choices=flops.RECOMPUTE, default="none", help=again)
         add("--on-bad", choices=["stop", "skip"], default="stop", help="from suites; token files are whole")
-        until = finish_line(self.metrics)
+        until = options.finish_line_of(self.metrics)
         add("--until", type=until, action="append", metavar="loss=3.28", help="stop when reached")
         return made
 

@@ -23,7 +23,8 @@ def parse_options(arguments, program):
     add = parser.add_argument
     add("--image-size", type=int, default=224)
     add("--on-bad", choices=["stop", "skip"], default="stop", help="when an image cannot be read")
-    add("--until", type=finish_line, action="append", metavar="top1=0.761", help="stop when this is reached")
+    until = options.finish_line_of(METRICS, most=1)
+    add("--until", type=until, action="append", metavar="top1=0.761", help="stop when this is reached")
     usual = recipe.TRAINING_IMAGES
     add("--training-images", dest="epoch_samples", type=int, default=usual, help="of an epoch, for the rate")
     return options.parse(parser, arguments, recipe.RECIPES)
@@ -31,14 +32,6 @@ def parse_options(arguments, program):
 
 def settle_options(opt, world_size):
     return options.settle(opt, world_size, recipe.RECIPES)
-
-
-def finish_line(text):
-    """`top1=0.761` as ("top1", 0.761)."""
-    name, _, share = text.partition("=")
-    if name not in ("top1", "top5") or not 0 < float(share) <= 1:
-        raise ValueError(text)
-    return name, float(share)
 
 
 def check_options(opt):
