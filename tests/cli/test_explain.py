@@ -186,7 +186,7 @@ def test_each_format_is_printed_alone(trainmark, runs, kind, begins):
 def test_a_format_is_written_to_the_file_that_is_named(trainmark, runs, tmp_path, kind):
     result = trainmark("explain", "it", "--format", kind, "--out", "written")
     assert result.code == 0, result.err
-    assert result.out.split() == [kind, "written"]
+    assert result.out.split() == ["written"]
     assert (tmp_path / "written").read_text(encoding="utf-8") == trainmark(
         "explain", "it", "--format", kind
     ).out
@@ -252,8 +252,8 @@ def test_two_that_are_compared_are_written_where_asked(trainmark, runs, stored, 
         (("it/absent",), f"it has no case 'absent'; it has {CASE}"),
         (("it", "absent"), f"'absent' is no run, no trace and no case of it, which has {CASE}"),
         (("it", CASE, "it"), "one target or two to compare"),
-        (("it", "--steps", "5"), "--steps is for a program behind `--`"),
-        (("it", "--samples-per-step", "5"), "--samples-per-step is for a program behind `--`"),
+        (("it", "--steps", "5"), "--steps is for a program; write one behind `--`"),
+        (("it", "--samples-per-step", "5"), "--samples-per-step is for a program; write one behind `--`"),
         (("it", "--", "sh"), "name a run or a program behind `--`, not both"),
         (("--",), "nothing stands behind `--`"),
         (("--", "no-such-program"), "there is no program 'no-such-program'"),

@@ -41,8 +41,8 @@ def printed(reader_of_a_run):
         "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }
     explained = {
-        "explain": as_json.as_json(resnet50()),
-        "difference": as_json.difference_json(difference()),
+        "explain": json.dumps(as_json.tree(resnet50())),
+        "difference": json.dumps(as_json.difference_tree(difference())),
     }
     texts = {name: reader_of_a_run.trainmark(*words).stdout for name, words in commands.items()}
     return {name: json.loads(text) for name, text in {**texts, **explained}.items()}

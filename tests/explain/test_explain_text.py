@@ -8,6 +8,7 @@ import pytest
 from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50, two_ranks
 from rich.cells import cell_len as display_width
 
+from trainmark.base.typed_json import decode
 from trainmark.explain import as_json, figures, tables
 from trainmark.explain.difference_page import difference_page
 from trainmark.explain.explanation import (
@@ -216,7 +217,7 @@ def test_json_gives_null_for_a_refused_share():
 @pytest.mark.parametrize("name", ALL)
 def test_what_json_says_is_read_back_as_it_was(name):
     explanation = ALL[name]()
-    assert as_json.read(as_json.as_json(explanation)) == explanation
+    assert decode(Explanation, json.loads(json.dumps(as_json.tree(explanation)))) == explanation
 
 
 def test_the_shares_of_json_add_up_to_one():
@@ -289,7 +290,7 @@ def test_a_difference_names_its_largest_part():
 
 
 def test_json_of_a_difference_has_the_change_of_every_part():
-    tree = json.loads(as_json.difference_json(difference()))
+    tree = as_json.difference_tree(difference())
     assert tree["change"] == pytest.approx(sum(row["change"] for row in tree["contributions"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders_step import Row, Span, call, profile_of
 
 from trainmark.explain.explanation import ModuleTime
-from trainmark.explain.modules import by_depth, by_path, by_type, modules
+from trainmark.explain.modules import by_path, modules
 from trainmark.explain.profile import HostKind, SpanSource
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -65,17 +65,6 @@ TIMES = (
     ModuleTime("Net_0 / Block_1 / Linear_12", 1, 2, 1),
     ModuleTime("Net_0 / Block_1 / Norm_1", 5, 6, 1),
 )
-
-
-def test_modules_of_one_type_are_added_up():
-    assert by_type(TIMES) == (ModuleTime("Linear", 11, 22, 2), ModuleTime("Norm", 5, 6, 1))
-
-
-def test_what_lies_deeper_is_added_to_what_contains_it():
-    assert by_depth(TIMES, 2) == (
-        ModuleTime("Net_0 / Block_0", 10, 20, 1),
-        ModuleTime("Net_0 / Block_1", 6, 8, 2),
-    )
 
 
 def test_scopes_of_a_compiled_program_are_its_modules():

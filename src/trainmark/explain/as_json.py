@@ -1,8 +1,7 @@
-"""An explanation as JSON, and read back: the names of its fields, and beside them what follows from them."""
+"""An explanation, or the difference of two, as JSON: its fields, and beside them what follows from them."""
 
 from __future__ import annotations
 
-import json
 from math import isfinite
 from typing import Any
 
@@ -13,17 +12,9 @@ from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
 
 
-def as_json(explanation: Explanation) -> str:
-    return _written(tree(explanation))
-
-
-def difference_json(difference: ExplanationDifference) -> str:
-    return _written({**typed_json.encode(difference), "change": difference.seconds_b - difference.seconds_a})
-
-
-def read(text: str) -> Explanation:
-    """Return what `as_json` was given; DecodeError or ValueError where the text is something else."""
-    return typed_json.decode(Explanation, json.loads(text))
+def difference_tree(difference: ExplanationDifference) -> dict[str, Any]:
+    plain = {**typed_json.encode(difference), "change": difference.seconds_b - difference.seconds_a}
+    return {name: _clean(value) for name, value in plain.items()}
 
 
 def tree(explanation: Explanation) -> dict[str, Any]:
@@ -38,16 +29,12 @@ def tree(explanation: Explanation) -> dict[str, Any]:
     for row, change in zip(plain["what_ifs"], explanation.what_ifs, strict=True):
         row["throughput_gain"] = figures.throughput_gain(explanation, change)
         row["error"] = figures.prediction_error(change)
-    return {
-        **plain,
+    beside = {
         "step_seconds": explanation.step_seconds,
         "samples_per_second": figures.samples_per_second(explanation),
         "agreement": {**plain["agreement"], "difference": explanation.agreement.difference},
     }
-
-
-def _written(document: dict[str, Any]) -> str:
-    return json.dumps(_clean(document), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return {name: _clean(value) for name, value in {**plain, **beside}.items()}
 
 
 def _clean(value: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from trainmark.explain.explanation import ClassTime, Kernel, MeasuredPeaks, Overlap
 from trainmark.explain.kernel_classes import CLASSES, COMMUNICATION, PRODUCT_CLASSES, class_of_operator
 from trainmark.explain.operator_cost import Work
-from trainmark.explain.profile import DeviceSpans, HostKind, Nanoseconds, Profile
+from trainmark.explain.profile import DeviceSpans, HostKind, Nanoseconds, Profile, union
 
 CODES = {name: code for code, name in enumerate(CLASSES)}
 MOST_KERNELS = 12  # named of a class, the longest first
@@ -75,19 +75,6 @@ def breakdown(profile: Profile, classes: Sequence[str], most_kernels: int = MOST
     )
 
 
-def unions(start: Nanoseconds, end: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
-    """Return the times in which at least one span runs: disjoint, none empty, by start."""
-    lasting = end > start
-    start, end = start[lasting], end[lasting]
-    if not len(start):
-        return start, end
-    order = np.argsort(start, kind="stable")
-    start, latest = start[order], np.maximum.accumulate(end[order])
-    first = np.concatenate(([True], start[1:] > latest[:-1]))
-    last = np.concatenate((first[1:], [True]))
-    return start[first], latest[last]
-
-
 def _sets(
     start: Nanoseconds,
     stop: Nanoseconds,
@@ -104,7 +91,7 @@ def _sets(
     times, changes = [np.array(edges, np.int64)], [np.zeros(len(edges), np.int64)]
     for code in range(len(CLASSES)):
         own = inside & (codes == code)
-        begins, ends = unions(start[own], stop[own])
+        begins, ends = union(start[own], stop[own])
         times += [begins, ends]
         changes += [np.full(len(begins), 1 << code), np.full(len(ends), -(1 << code))]
     points = np.concatenate(times)

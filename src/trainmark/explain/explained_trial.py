@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trainmark.api.shown import Shown
 from trainmark.base.errors import UserError
 from trainmark.base.typed_json import encode
 from trainmark.events import DeviceSample, stream
-from trainmark.explain import profile_folder
+from trainmark.explain import as_json, profile_folder
 from trainmark.explain.advice import AdviceEvidence, diagnose
 from trainmark.explain.analysis import AnalyzedStep, TrialFacts, captured_trace, explain
 from trainmark.explain.breakdown import BANDWIDTH
 from trainmark.explain.explanation import Explanation, MeasuredPeaks
 from trainmark.explain.kernel_classes import is_compiled
 from trainmark.explain.operator_cost import Work
+from trainmark.explain.page import explanation_page
 from trainmark.explain.profile import Profile
 from trainmark.explain.profile_folder import Captured
 from trainmark.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
@@ -40,6 +42,7 @@ from trainmark.store.measurements import load_fabric
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES
 from trainmark.suite.model import Case, Command
+from trainmark.view.blocks import Page
 from trainmark.view.catalogue import messages_of, with_messages
 from trainmark.view.message import _
 
@@ -135,7 +138,7 @@ EXPLANATION, TRACE = "explanation.json", "trace.json.gz"
 
 
 @dataclass(frozen=True)
-class Explained:
+class Explained(Shown):
     """An explanation; `folder` is where it is stored, None for a trace from elsewhere.
 
     `case` and `situation` are there right after the trial was taken, for changes to be made.
@@ -146,6 +149,12 @@ class Explained:
     run: RunFolder | None = None
     case: Case | None = None
     situation: Situation | None = None
+
+    def page(self) -> Page:
+        return explanation_page(self.explanation, TRACE if self.folder else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        return as_json.tree(self.explanation)
 
 
 def stored_explanation(run: RunFolder, case: str | None) -> Explained | None:

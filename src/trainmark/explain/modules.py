@@ -128,21 +128,11 @@ def _path_of_spans(detail: Profile, rows: npt.NDArray[np.int32]) -> Callable[[in
     return of_source
 
 
-def by_type(times: Iterable[ModuleTime]) -> tuple[ModuleTime, ...]:
-    """Return the times of all modules of a type together: "Linear"."""
-    return _summed(times, lambda name: INSTANCE.sub("", name.rpartition(SEPARATOR)[2]))
-
-
 def by_path(times: Iterable[ModuleTime], depth: int) -> tuple[ModuleTime, ...]:
     """Return the times of like modules together: "GPT2 / Block / Linear" of all blocks, down to a depth."""
     return _summed(
         times, lambda name: SEPARATOR.join(INSTANCE.sub("", part) for part in name.split(SEPARATOR)[:depth])
     )
-
-
-def by_depth(times: Iterable[ModuleTime], depth: int) -> tuple[ModuleTime, ...]:
-    """Return the times of modules down to a depth, what lies deeper added to what contains it."""
-    return _summed(times, lambda name: SEPARATOR.join(name.split(SEPARATOR)[:depth]))
 
 
 def _summed(times: Iterable[ModuleTime], group: Callable[[str], str]) -> tuple[ModuleTime, ...]:

@@ -151,17 +151,21 @@ def from_outside(
     return found
 
 
+def runtime_rows(spans: DeviceSpans, host: HostSpans) -> npt.NDArray[np.int32]:
+    """Return the row of the call that launched each span, the first of several, -1 where unknown."""
+    calls = np.flatnonzero((host.kind == HostKind.RUNTIME) & (host.launch >= 0))
+    rows = np.full(len(spans), -1, np.int32)
+    if len(calls):
+        calls = calls[np.argsort(host.launch[calls], kind="stable")]
+        at = np.searchsorted(host.launch[calls], spans.launch).clip(max=len(calls) - 1)
+        known = (spans.launch >= 0) & (host.launch[calls[at]] == spans.launch)
+        rows[known] = calls[at[known]]
+    return rows
+
+
 def launching_rows(spans: DeviceSpans, host: HostSpans) -> npt.NDArray[np.int32]:
     """Return the host row behind each span: its operator, else its runtime call, else -1."""
-    runtime = np.flatnonzero((host.kind == HostKind.RUNTIME) & (host.launch >= 0))
-    rows = spans.operator.astype(np.int32)
-    if not len(runtime) or not len(rows):
-        return rows
-    runtime = runtime[np.argsort(host.launch[runtime], kind="stable")]
-    launches = host.launch[runtime]
-    place = np.minimum(np.searchsorted(launches, spans.launch), len(launches) - 1)
-    called = (spans.launch >= 0) & (launches[place] == spans.launch)
-    return np.where(rows >= 0, rows, np.where(called, runtime[place], -1)).astype(np.int32)
+    return np.where(spans.operator >= 0, spans.operator, runtime_rows(spans, host)).astype(np.int32)
 
 
 ENGINE = "autograd::engine::evaluate_function"

@@ -66,12 +66,18 @@ MOST_SPANS = 8_000
 BOUNDS = {"arithmetic": _("arithmetic"), "memory": _("memory"), "link": _("link")}
 
 
-def explanation_page(explanation: Explanation, trace: str = "", only_memory: bool = False) -> Page:
+def explanation_page(explanation: Explanation, trace: str = "") -> Page:
     """`trace` is the name of the Perfetto trace that lies beside the page."""
-    title, subject = explanation.subject.title, about(explanation)
-    if only_memory:
-        return Page(title, list(_memory(explanation)), about=subject, style=STYLE)
-    return Page(title, list(_blocks(explanation, trace)), about=subject, style=STYLE)
+    return _page(explanation, _blocks(explanation, trace))
+
+
+def memory_page(explanation: Explanation) -> Page:
+    """Return what holds the peak memory alone."""
+    return _page(explanation, _memory(explanation))
+
+
+def _page(explanation: Explanation, blocks: Iterator[Block]) -> Page:
+    return Page(explanation.subject.title, list(blocks), about=about(explanation), style=STYLE)
 
 
 def _blocks(explanation: Explanation, trace: str) -> Iterator[Block]:

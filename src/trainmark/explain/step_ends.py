@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.explain.kernel_classes import OPTIMIZER, class_of_name
+from trainmark.explain.nesting import runtime_rows
 from trainmark.explain.profile import (
     DeviceKind,
     DeviceSpans,
@@ -358,8 +359,8 @@ def _device_ends(spans: DeviceSpans, host: HostSpans, starts: Nanoseconds, ends:
     A span whose call was not recorded counts for the annotation in which it started. Where an annotation
     launched nothing that was recorded, the device's part of it ended with the last span before.
     """
-    calls = launch_times(spans, host)
-    calls = np.where(calls < 0, spans.start, calls)
+    rows = runtime_rows(spans, host)
+    calls = np.where(rows < 0, spans.start, host.start[rows]) if len(host) else spans.start
     number = np.searchsorted(starts, calls, side="right") - 1
     inside = (number >= 0) & (calls < ends[number])
     boundaries = np.full(len(starts), np.iinfo(np.int64).min)
@@ -372,15 +373,3 @@ def _device_ends(spans: DeviceSpans, host: HostSpans, starts: Nanoseconds, ends:
         by_time = np.where(last > 0, latest[(last - 1).clip(min=0)], ends) if len(spans) else ends
         boundaries = np.where(empty, by_time, boundaries)
     return boundaries
-
-
-def launch_times(spans: DeviceSpans, host: HostSpans) -> npt.NDArray[np.int64]:
-    """Return when the host call that launched each device span began, -1 where it was not recorded."""
-    rows = np.flatnonzero((host.kind == HostKind.RUNTIME) & (host.launch >= 0))
-    times = np.full(len(spans), -1, np.int64)
-    if len(rows):
-        rows = rows[np.argsort(host.launch[rows], kind="stable")]
-        at = np.searchsorted(host.launch[rows], spans.launch).clip(max=len(rows) - 1)
-        known = (spans.launch >= 0) & (host.launch[rows[at]] == spans.launch)
-        times[known] = host.start[rows[at[known]]]
-    return times

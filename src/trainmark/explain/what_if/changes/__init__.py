@@ -8,7 +8,6 @@ from trainmark.explain.explanation import WhatIf
 from trainmark.explain.what_if.change import WhatIfChange
 from trainmark.explain.what_if.changes import (
     batch,
-    communication,
     compiler,
     device,
     host,
@@ -26,7 +25,6 @@ CHANGES: tuple[WhatIfChange, ...] = (
     *layout.CHANGES,
     *precision.CHANGES,
     *optimizer.CHANGES,
-    *communication.CHANGES,
     *device.CHANGES,
 )
 

@@ -1,4 +1,4 @@
-"""What the device would give: every class at its floor, its highest clock, another GPU."""
+"""What link and device would give: communication hidden or faster, floors, the highest clock, another GPU."""
 
 from __future__ import annotations
 
@@ -19,6 +19,31 @@ from trainmark.explain.what_if.situation import COMMUNICATION, LAUNCH, Datasheet
 from trainmark.view.message import _, joined
 
 LEAST_THROTTLING = 0.02  # clocks differ by as much without any cause
+
+
+def hidden(situation: Situation) -> StepPrediction | None:
+    """No step is shorter than its communication."""
+    part = situation.part(COMMUNICATION)
+    if part is None or not part.alone:
+        return None
+    seconds = max(situation.step - part.alone, part.busy)
+    return StepPrediction(
+        seconds,
+        _("The step without {time} of communication that nothing hides.", time=milliseconds(part.alone)),
+    )
+
+
+def link_twice_as_fast(situation: Situation) -> StepPrediction | None:
+    part = situation.part(COMMUNICATION)
+    if part is None or not part.alone:
+        return None
+    return StepPrediction(
+        situation.step - part.alone / 2,
+        _(
+            "Half of the {time} of exposed communication: transfers take half the time.",
+            time=milliseconds(part.alone),
+        ),
+    )
 
 
 def at_floors(situation: Situation) -> StepPrediction | None:
@@ -112,6 +137,24 @@ def on_other_devices(situation: Situation) -> tuple[WhatIfChange, ...]:
 
 
 CHANGES = (
+    WhatIfChange(
+        "communication hidden",
+        _("communication hidden under computing"),
+        hidden,
+        _("reduce gradients while others are still computed"),
+        {"pytorch": "DistributedDataParallel(model, bucket_cap_mb=10)"},
+    ),
+    WhatIfChange(
+        "link ×2",
+        _("a link of twice the bandwidth"),
+        link_twice_as_fast,
+        lines={
+            "": lambda situation: (
+                "trainmark doctor  # checks the link"
+                + ("; NCCL_DEBUG=INFO tells which one is used" if situation.device == "cuda" else "")
+            )
+        },
+    ),
     WhatIfChange(
         "floors",
         _("every class at its floor"),
