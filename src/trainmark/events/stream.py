@@ -198,12 +198,8 @@ def read(path: Path) -> Iterator[Event]:
 
     A last line without its end is left out: its writer was killed.
     """
-    first = 1
-    for block in line_blocks(path):
-        lines = block.splitlines(keepends=True)
-        torn = None if block.endswith(b"\n") else first + len(lines) - 1
-        yield from _events(_parsed(lines) or lines, first, path.name, torn)
-        first += len(lines)
+    for first, rows, torn in _parsed_blocks(path):
+        yield from _events(rows, first, path.name, torn)
 
 
 def read_ranks(folder: Path) -> Iterator[Event | StepBlock]:
@@ -225,15 +221,19 @@ def read_ranks(folder: Path) -> Iterator[Event | StepBlock]:
 
 def _read_in_blocks(path: Path) -> Iterator[Event | StepBlock]:
     """Like `read`, with steps that follow one another as one block."""
-    first = 1
-    for block in line_blocks(path):
-        lines = block.splitlines(keepends=True)
-        torn = None if block.endswith(b"\n") else first + len(lines) - 1
-        rows: list[Any] = _parsed(lines) or list(lines)
+    for first, rows, torn in _parsed_blocks(path):
         for part in _runs_of_steps(rows):
             steps = step_block(rows[part]) if part.stop - part.start > 1 else None
             yield from _events(rows[part], first + part.start, path.name, torn) if steps is None else (steps,)
-        first += len(rows)
+
+
+def _parsed_blocks(path: Path) -> Iterator[tuple[int, list[Any], int | None]]:
+    """Yield the number of the first line, lines parsed where all can be, and the number of a torn one."""
+    first = 1
+    for block in line_blocks(path):
+        lines = block.splitlines(keepends=True)
+        yield first, _parsed(lines) or list(lines), None if block.endswith(b"\n") else first + len(lines) - 1
+        first += len(lines)
 
 
 def line_blocks(path: Path) -> Iterator[bytes]:

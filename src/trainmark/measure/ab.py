@@ -66,11 +66,6 @@ def evidence_above_zero(differences: Sequence[float]) -> list[float]:
     return totals
 
 
-def first_at_least(evidence: Sequence[float], threshold: float) -> int | None:
-    """Return the number of differences after which the evidence first reached the threshold, if ever."""
-    return next((count for count, total in enumerate(evidence, 1) if total >= threshold), None)
-
-
 def _bet(strategy: BettingStrategy, difference: float, sizes: Sequence[float]) -> float:
     scale = _median(sizes)
     if scale > 0:
@@ -99,6 +94,10 @@ class ABVerdict(str, Enum):
     FASTER = "faster"
     SAME = "same"
     UNDECIDED = "undecided"
+
+    @property
+    def is_change(self) -> bool:
+        return self in (ABVerdict.SLOWER, ABVerdict.FASTER)
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,8 @@ def hodges_lehmann(differences: Sequence[float]) -> float:
 
 def _certain_after(differences: Sequence[float], level: float, threshold: float) -> int | None:
     """Return after how many differences it was certain that they lie above `level`."""
-    return first_at_least(evidence_above_zero([difference - level for difference in differences]), threshold)
+    evidence = evidence_above_zero([difference - level for difference in differences])
+    return next((count for count, total in enumerate(evidence, 1) if total >= threshold), None)
 
 
 def _upper_limit(differences: Sequence[float], centre: float, threshold: float) -> float:

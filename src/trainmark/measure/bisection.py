@@ -325,17 +325,14 @@ class BisectionRules:
 
     def reference_decided(self, pairs: MeasuredPairs) -> bool:
         """Whether good and bad are alike, or so surely apart that an item between them can be placed."""
-        judgement = self.reference(pairs)
-        if judgement.verdict in (ABVerdict.SLOWER, ABVerdict.FASTER):
-            return certain_change(judgement) >= ENOUGH * abs(math.log(judgement.ratio))
-        return judgement.verdict is ABVerdict.SAME
+        return _is_sized(self.reference(pairs), ENOUGH)
 
     def change(self, judgement: ABResult) -> float | None:
         """Return the ratio of the levels that `nearer_level` is to tell apart; None where none is certain.
 
         It is taken so small that the bad level lies within the tolerance of `nearer_level`, or further away.
         """
-        if judgement.verdict not in (ABVerdict.SLOWER, ABVerdict.FASTER):
+        if not judgement.verdict.is_change:
             return None
         size = min(abs(math.log(judgement.ratio)), certain_change(judgement) / TOLERANCE)
         return math.exp(math.copysign(size, math.log(judgement.ratio)))
@@ -343,10 +340,15 @@ class BisectionRules:
     def confirmation_decided(self, pairs: MeasuredPairs) -> bool:
         """Whether the culprit makes no change, or one whose size is known to about a half."""
         judgement = judge(pairs, matters=self.matters, error=self.error)
-        if judgement.verdict in (ABVerdict.SLOWER, ABVerdict.FASTER):
-            both = math.isfinite(judgement.high) and judgement.low > 0
-            return both and certain_change(judgement) >= KNOWN_SIZE * abs(math.log(judgement.ratio))
-        return judgement.verdict is ABVerdict.SAME
+        is_bounded = math.isfinite(judgement.high) and judgement.low > 0
+        return _is_sized(judgement, KNOWN_SIZE) and (is_bounded or not judgement.verdict.is_change)
+
+
+def _is_sized(judgement: ABResult, share: float) -> bool:
+    """Whether there is no change, or so large a share of it is certain."""
+    if judgement.verdict.is_change:
+        return certain_change(judgement) >= share * abs(math.log(judgement.ratio))
+    return judgement.verdict is ABVerdict.SAME
 
 
 def certain_change(judgement: ABResult) -> float:

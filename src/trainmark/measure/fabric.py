@@ -227,7 +227,7 @@ def slow_parts(links: Sequence[Link]) -> list[SlowPart]:
 def find_slow_links(costs: Mapping[Pair, LinkCost], limit: float) -> SlowLinks:
     """What takes more than `limit` times the median of the rest, whatever the intervals leave open.
 
-    So even its least is compared with the median of the most that the rest may take. An end is odd if each
+    So even its least is compared with the median of the most that the rest may take. An end is slow if each
     of its links, at least two, is so against the links that do not touch it; then its links are not named
     one by one, nor used to judge others.
     """
@@ -272,19 +272,21 @@ def _slow_between_nodes(
     links: Sequence[Link], figure: str, cost: Callable[[Link], LinkCost | None], limit: float
 ) -> Iterator[SlowPart]:
     """Nodes and their links first; then, where a node has several ranks, single ranks and pairs of them."""
-    odd = find_slow_links(_costs(links, node_pair, cost), limit)
-    yield from _as_slow_parts(odd, "node", figure)
+    slow = find_slow_links(_costs(links, node_pair, cost), limit)
+    yield from _as_slow_parts(slow, "node", figure)
     rest = [
-        link for link in links if odd.ends.keys().isdisjoint(link.nodes) and node_pair(link) not in odd.pairs
+        link
+        for link in links
+        if slow.ends.keys().isdisjoint(link.nodes) and node_pair(link) not in slow.pairs
     ]
     if len({node_pair(link) for link in rest}) < len(rest):
         yield from _as_slow_parts(find_slow_links(_costs(rest, rank_pair, cost), limit), "rank", figure)
 
 
-def _as_slow_parts(odd: SlowLinks, end: str, figure: str) -> Iterator[SlowPart]:
-    for name, (value, usual) in odd.ends.items():
+def _as_slow_parts(slow: SlowLinks, end: str, figure: str) -> Iterator[SlowPart]:
+    for name, (value, usual) in slow.ends.items():
         yield SlowPart(end, (name,), figure, *_as_measured(figure, value, usual))
-    for pair, (value, usual) in odd.pairs.items():
+    for pair, (value, usual) in slow.pairs.items():
         yield SlowPart("link", pair, figure, *_as_measured(figure, value, usual))
 
 

@@ -182,8 +182,7 @@ def finish_result(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> Fin
     """`baseline` holds the finishes on one device, the same ones where this is it."""
     if not finishes:
         return None
-    times = sorted(_times_to_train(finishes))
-    median = statistics.median(times) if times else inf
+    times = _times(finishes)
     interval = median_interval(times)
     metric = finishes[0].metric
     best = max(finishes, key=lambda finish: _goodness(metric, finish))
@@ -192,10 +191,10 @@ def finish_result(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> Fin
         target=finishes[0].target,
         reached=sum(finish.reached is True for finish in finishes),
         decided=sum(finish.reached is not None for finish in finishes),
-        time2train=median if isfinite(median) else None,
+        time2train=_finite_median(times),
         interval=interval if interval and isfinite(interval.high) else None,
         times=tuple(time for time in times if isfinite(time)),
-        airank_seconds=_median_airank_seconds(finishes),
+        airank_seconds=_finite_median(_times(finishes, "airank_seconds")),
         epochs_to_target=median_count(finish.epochs_to_target for finish in finishes),
         best=best.best,
         best_epoch=best.best_epoch,
@@ -247,22 +246,23 @@ def _usual_spread(metric: Metric, scores: Sequence[float], finishes: Sequence[Fi
     return max(WIDE_SPREAD, STANDARD_ERRORS * sqrt(share * (1 - share) / min(samples)))
 
 
-def _times_to_train(finishes: Sequence[Finish]) -> list[float]:
+def _times(finishes: Sequence[Finish], name: str = "time2train") -> list[float]:
     """A trial that missed the target took longer than any that did not; one cut short says nothing."""
-    return [inf if f.time2train is None else f.time2train for f in finishes if f.reached is not None]
+    times = (getattr(finish, name) for finish in finishes if finish.reached is not None)
+    return sorted(inf if time is None else time for time in times)
+
+
+def _finite_median(times: Sequence[float]) -> float | None:
+    median = statistics.median(times) if times else inf
+    return median if isfinite(median) else None
 
 
 def _speedup(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> Ratio | None:
-    own, one = _times_to_train(finishes), _times_to_train(baseline)
-    if not own or not one or not all(map(isfinite, (statistics.median(own), statistics.median(one)))):
+    own, one = _times(finishes), _times(baseline)
+    median, one_median = _finite_median(own), _finite_median(one)
+    if median is None or one_median is None:
         return None
     if finishes is baseline:
         return ONE
     bounds = ratio_interval(one, own) if all(map(isfinite, (*one, *own))) else None
-    return Ratio(statistics.median(one) / statistics.median(own), bounds)
-
-
-def _median_airank_seconds(finishes: Sequence[Finish]) -> float | None:
-    times = [inf if f.airank_seconds is None else f.airank_seconds for f in finishes if f.reached is not None]
-    median = statistics.median(times) if times else inf
-    return median if isfinite(median) else None
+    return Ratio(one_median / median, bounds)

@@ -267,8 +267,8 @@ def without_last_outlier(pace: Floats, window: Window) -> Window:
     if len(inside) < FEWEST_TO_TELL:
         return window
     middle = float(np.median(inside))
-    odd = (inside > OUTLYING_PACE * middle) | (inside < middle / OUTLYING_PACE)
-    return replace(window, stop=window.stop - 1) if odd[-1] and odd.sum() == 1 else window
+    is_outlier = (inside > OUTLYING_PACE * middle) | (inside < middle / OUTLYING_PACE)
+    return replace(window, stop=window.stop - 1) if is_outlier[-1] and is_outlier.sum() == 1 else window
 
 
 def _times_by_timestamps(reports: LogReports, facts: LogFacts, batch: float | None) -> LoggedStepTimes | None:

@@ -34,7 +34,7 @@ from trainmark.runner.trial import RunContext
 from trainmark.store.files import StoreError
 from trainmark.store.identity import SCHEMA, new_uuid
 from trainmark.store.measurements import read_reference_rates, write_reference_rates
-from trainmark.store.run import RUN, SAFE_NAME, RunFolder, RunInfo, taken
+from trainmark.store.run import RUN, RunFolder, RunInfo, new_path
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Command
 from trainmark.suite.plan import Plan
@@ -45,11 +45,7 @@ LARGEST_PROGRAM_BYTES = 64 << 20
 
 def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> RunFolder:
     name = name or f"{prepared.suite.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    if not SAFE_NAME.fullmatch(name) or name == "latest":
-        raise StoreError(f"'{name}' cannot name a run; use letters, digits, '.', '_', '+' and '-'.")
-    path = runs / name
-    if path.exists():
-        raise taken(path, RUN)
+    path = new_path(runs, name, RUN)
     plan = prepared.plan
     info = RunInfo(
         name=name,
@@ -215,8 +211,8 @@ def save_reference_rates(run: RunFolder, note: Callable[[str], None]) -> None:
     known = merge_reference_rates(
         merge_reference_rates(machine_rates, _stored_rates(run.path, troubles)), own
     )
-    if own and (home_light := merge_reference_rates(machine_rates, own)) != machine_rates:
-        _save_rates(home(), home_light, troubles)
+    if own and (updated := merge_reference_rates(machine_rates, own)) != machine_rates:
+        _save_rates(home(), updated, troubles)
     devices = {record.key.device for record in records}
     if of_run := [each for each in known if each.device in devices]:
         _save_rates(run.path, of_run, troubles)

@@ -23,14 +23,14 @@ from trainmark import __version__
 from trainmark.base import typed_json
 from trainmark.base.errors import UserError
 from trainmark.base.text import natural_key
-from trainmark.machine.reading import command_output
 from trainmark.machine.software import performance_variables
 from trainmark.measure.ab import FactDifference
+from trainmark.runner.bisect.commits import ABBREVIATED, git
 from trainmark.runner.command import interpreter
 from trainmark.runner.pairs import TrialPair, pairs_of
 from trainmark.runner.prepare import Prepared, prepare_text
 from trainmark.store.files import StoreError, decoded, read_object, write_json
-from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo, taken
+from trainmark.store.run import RunFolder, RunInfo, new_path
 from trainmark.store.trial import ENVIRONMENT
 from trainmark.suite.load import Override
 from trainmark.suite.model import Case, Command
@@ -43,14 +43,12 @@ def extract_commit(folder: Path, commit: str, place: Path, run: str) -> Path:
     By `git archive`, so that the repository gets no further worktree, and what is not committed stays where
     it is.
     """
-    prefix = command_output("git", "-C", str(folder), "rev-parse", "--show-prefix")
-    top = command_output("git", "-C", str(folder), "rev-parse", "--show-toplevel")
-    if top is None:
-        raise UserError(
-            f"{folder} is in no git repository any more; commit {commit[:12]} of {run} is not there."
-        )
-    if command_output("git", "-C", top, "rev-parse", "--verify", f"{commit}^{{commit}}") is None:
-        raise UserError(f"{top} does not have commit {commit[:12]} of {run}; fetch it and try again.")
+    name = f"commit {commit[:ABBREVIATED]} of {run}"
+    gone = f"{folder} is in no git repository any more; {name} is not there"
+    (top,) = git(folder, "rev-parse", "--show-toplevel", refusal=gone)
+    prefix = "".join(git(folder, "rev-parse", "--show-prefix"))
+    absent = f"{top} does not have {name}; fetch it and try again"
+    git(folder, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", refusal=absent)
     place.mkdir(parents=True)
     with subprocess.Popen(["git", "-C", top, "archive", commit], stdout=subprocess.PIPE) as archive:
         assert archive.stdout is not None
@@ -58,8 +56,8 @@ def extract_commit(folder: Path, commit: str, place: Path, run: str) -> Path:
             with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
                 files.extractall(place, filter="data")
         except tarfile.TarError as error:
-            raise UserError(f"commit {commit[:12]} of {run} cannot be unpacked: {error}.") from error
-    return place / (prefix or "").strip()
+            raise UserError(f"{name} cannot be unpacked: {error}.") from error
+    return place / prefix
 
 
 # Which devices are used is this machine's matter today.
@@ -273,11 +271,7 @@ def create_watch(
     place: Path, name: str, plan: WatchPlan, runs: Sequence[RunFolder], with_commits: bool
 ) -> WatchFolder:
     """Make the folder with the suites and the code of both runs (before, after)."""
-    path = place / name
-    if not SAFE_NAME.fullmatch(name) or name == "latest":
-        raise StoreError(f"'{name}' cannot name a watch; use letters, digits, '.', '_', '+' and '-'.")
-    if path.exists():
-        raise taken(path, WATCH)
+    path = new_path(place, name, WATCH)
     path.mkdir(parents=True)
     folder = WatchFolder(path)
     with folder.removed_on_error():

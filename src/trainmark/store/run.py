@@ -126,6 +126,16 @@ def taken(
     return StoreError(f"{path} {way}, or choose another {name}.")
 
 
+def new_path(place: Path, name: str, record: str) -> Path:
+    """Return the path of a folder that can be made; StoreError for what cannot be a name, or is taken."""
+    if not SAFE_NAME.fullmatch(name) or name == "latest":
+        what = record.partition(".")[0]
+        raise StoreError(f"'{name}' cannot name a {what}; use letters, digits, '.', '_', '+' and '-'.")
+    if (place / name).exists():
+        raise taken(place / name, record)
+    return place / name
+
+
 class RunFolder:
     """What cannot be read of a run is set aside in `damaged`, by file; the rest of it is used."""
 
