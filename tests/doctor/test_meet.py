@@ -15,6 +15,8 @@ from local_nodes import local_nodes, oldest_python
 from trainmark.launch.asking import Reply
 from trainmark.machine import reach_on_node
 from trainmark.machine.examination import ExaminedNode, Wanted
+from trainmark.machine.handshake import proof
+from trainmark.machine.node_program import program
 from trainmark.machine.reach import (
     ALL_PAIRS_UP_TO,
     PROGRAM,
@@ -48,7 +50,7 @@ def meeting_of(places, node, seconds=5.0, token="secret"):
 def test_all_reach_all_and_the_meeting_ends_before_its_time(places):
     ask = local_nodes(3)
     questions = [question(place, places, "secret", 60.0) for place in places.values()]
-    replies = ask(PROGRAM.read_text(), questions, 30.0)
+    replies = ask(program(PROGRAM), questions, 30.0)
     assert [reply.trouble for reply in replies] == [None] * 3
     for reply in replies:
         assert set(reply.answer["reached"]) == set(reply.answer["heard"]) == set(ask.nodes) - {reply.node}
@@ -60,9 +62,7 @@ def test_all_reach_all_and_the_meeting_ends_before_its_time(places):
 def test_a_node_with_python_3_8_meets_one_with_ours(places):
     pair = {name: places[name] for name in ("n1", "n2")}
     ask = local_nodes(2, python=oldest_python())
-    replies = ask(
-        PROGRAM.read_text(), [question(place, pair, "secret", 30.0) for place in pair.values()], 60.0
-    )
+    replies = ask(program(PROGRAM), [question(place, pair, "secret", 30.0) for place in pair.values()], 60.0)
     assert [list(reply.answer["reached"]) for reply in replies] == [["n2"], ["n1"]]
 
 
@@ -79,7 +79,7 @@ def test_who_does_not_know_the_token_gets_no_answer_and_is_not_heard(places):
     thread = threading.Thread(target=lambda: report.update(meeting.hold()))
     thread.start()
     with socket.create_connection((pair["n1"].address, pair["n1"].port), timeout=5) as stranger:
-        stranger.sendall(f"{reach_on_node.proof('guessed', 'n2')} n2\n".encode())
+        stranger.sendall(f"{proof('guessed', 'n2')} n2\n".encode())
         assert stranger.recv(100) == b""
     thread.join()
     assert report["heard"] == []
@@ -103,7 +103,7 @@ def test_another_service_at_the_peers_port_is_not_taken_for_the_peer(places):
 
 
 def test_the_token_itself_is_never_sent():
-    assert "secret" not in reach_on_node.proof("secret", "n1")
+    assert "secret" not in proof("secret", "n1")
 
 
 def test_it_listens_at_its_own_address_only(places):
@@ -120,7 +120,7 @@ def test_it_does_not_listen_at_all_addresses(places, address):
 
 def test_a_node_that_takes_no_part_leaves_at_once():
     done = subprocess.run(
-        [sys.executable, str(PROGRAM)], input="{}", capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", program(PROGRAM)], input="{}", capture_output=True, text=True, timeout=30
     )
     assert json.loads(done.stdout) == {}
 

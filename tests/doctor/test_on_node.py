@@ -23,10 +23,12 @@ from trainmark.machine.nvidia_smi import Query
 from trainmark.machine.reading import ipv6_addresses
 
 FILES = sorted(
-    {PACKAGE / f"{name.replace('.', '/')}.py" for name in (*module_sources(FACTS), *module_sources(AGENT))}
-    | {DATA_PROGRAM, reach.PROGRAM}
+    PACKAGE / f"{name.replace('.', '/')}.py"
+    for name in {
+        source for entry in (FACTS, DATA_PROGRAM, reach.PROGRAM, AGENT) for source in module_sources(entry)
+    }
 )
-PROGRAMS = {"facts": program(FACTS), "data": DATA_PROGRAM.read_text(), "meeting": reach.PROGRAM.read_text()}
+PROGRAMS = {"facts": program(FACTS), "data": program(DATA_PROGRAM), "meeting": program(reach.PROGRAM)}
 
 
 def tell(question=None, **node):

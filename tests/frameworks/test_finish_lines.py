@@ -26,7 +26,7 @@ from trainmark.cli.main import trainmark
 from trainmark.events import Event, Mark, RunEnd, RunStart, Step
 from trainmark.events.stream import read
 from trainmark.launch.agent.ranks import free_ports
-from trainmark.launch.job import LOOPBACK, LOOPBACK_INTERFACE, Job, RankSlot, placement
+from trainmark.launch.job import LOOPBACK, LOOPBACK_INTERFACE, Job, Placement, RankSlot
 from trainmark.machine.frameworks.installed import standing
 from trainmark.runner import inventory
 from trainmark.workloads import registry
@@ -155,7 +155,7 @@ class Started:
         seats = [RankSlot("localhost", LOOPBACK, LOOPBACK_INTERFACE, tuple(ports))]
         started = []
         for rank in range(self.job.world_size):
-            placed = self.job.placed(placement(self.job, rank, seats, master, "test"))
+            placed = self.job.placed(Placement(self.job, seats, master, "test").of(rank))
             with self.job.log(rank).open("ab") as log:
                 environment = {**os.environ, **placed.environment}
                 started.append(subprocess.Popen(placed.command, env=environment, stdout=log, stderr=log))

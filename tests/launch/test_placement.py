@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from trainmark.launch.agent.ranks import free_ports
-from trainmark.launch.job import LOOPBACK, PEERS, Job, Placement, RankSlot, placement
+from trainmark.launch.job import LOOPBACK, PEERS, Job, Placement, RankSlot
 
 
 def test_every_rank_is_told_an_address_of_its_own_for_each_of_them():
@@ -12,7 +12,7 @@ def test_every_rank_is_told_an_address_of_its_own_for_each_of_them():
     master, *ports = free_ports(LOOPBACK, 4)
     peers = [f"127.0.0.1:{port}" for port in ports]
     rank_slot = RankSlot("here", LOOPBACK, "lo", tuple(ports))
-    environments = [placement(job, rank, [rank_slot], master, "mark") for rank in range(3)]
+    environments = [Placement(job, [rank_slot], master, "mark").of(rank) for rank in range(3)]
     assert [each["RANK"] for each in environments] == ["0", "1", "2"]
     assert {each[PEERS] for each in environments} == {",".join(peers)}
     assert len({master, *ports}) == 4
@@ -52,4 +52,4 @@ def test_a_program_that_starts_its_own_ranks_has_no_variable_of_a_rank():
     job = Job(("true",), {}, Path("/"), Path("/trial"), 1, ranks_per_node=1, starts_own_ranks=True)
     slot = RankSlot("here", LOOPBACK, "lo", (40000,), devices=(0,))
     variables = {"TRAINMARK_EVENTS": "/trial/events", "TRAINMARK_JOB": "mark", "TRAINMARK_NODE": "here"}
-    assert placement(job, 0, [slot], 29500, "mark") == variables
+    assert Placement(job, [slot], 29500, "mark").of(0) == variables

@@ -6,7 +6,8 @@ import base64
 import zlib
 from functools import lru_cache
 
-from trainmark.machine.node_program import PACKAGE, program
+from trainmark.launch.connect_back import INVITATION
+from trainmark.machine.node_program import program
 
 AGENT = "launch.agent.main"
 # Reads byte by byte up to the end of the line, so that what follows is left for the agent. No quote that a
@@ -15,12 +16,6 @@ BOOT = (
     "import os,base64,zlib;"
     'exec(zlib.decompress(base64.b64decode(os.fdopen(0,"rb",0,closefd=False).readline())))'
 )
-# The variable with the invitation, where it cannot come over the standard input.
-INVITATION = "TRAINMARK_CONNECT_BACK"
-CONNECT_BACK = """{source}
-connect_back(json.loads({invitation}))
-{boot}
-"""
 
 
 def boot_command(python: str) -> tuple[str, ...]:
@@ -30,18 +25,17 @@ def boot_command(python: str) -> tuple[str, ...]:
 
 def connecting_line(invitation: str) -> bytes:
     """For a program that waits for it as for an agent's: it connects back, and waits for the agent there."""
-    return _line(_connecting(repr(invitation)))
+    return _line(f"import os\nos.environ[{INVITATION!r}] = {invitation!r}\n".encode() + _connecting())
 
 
 def connecting_command(python: str) -> tuple[str, ...]:
     """The same as a command, for a starter that passes on variables but no input."""
-    program = base64.b64encode(_connecting(f"os.environ.pop({INVITATION!r})")).decode()
+    program = base64.b64encode(_connecting()).decode()
     return (python, "-E", "-s", "-c", f'import base64;exec(base64.b64decode("{program}"))')
 
 
-def _connecting(invitation: str) -> bytes:
-    source = (PACKAGE / "launch" / "connect_back.py").read_text(encoding="utf-8")
-    return CONNECT_BACK.format(source=source, invitation=invitation, boot=BOOT).encode()
+def _connecting() -> bytes:
+    return f"{program('launch.connect_back', (3, 9))}{BOOT}\n".encode()
 
 
 @lru_cache

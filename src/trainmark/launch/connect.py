@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from trainmark.launch.carrier import PipeChannel
-from trainmark.launch.connect_back import proof, read_line
 from trainmark.launch.connection import (
     PATIENCE_SECONDS,
     AgentConnection,
@@ -26,6 +25,7 @@ from trainmark.launch.connection import (
     stop_all,
 )
 from trainmark.launch.nodes import Node, NodeError
+from trainmark.machine.handshake import proof, read_line
 
 # More at once and a login node, a jump host (MaxStartups) or a scheduler begins to refuse some.
 AT_ONCE = 32

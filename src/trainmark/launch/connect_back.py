@@ -5,7 +5,6 @@ Sent there as text, like the agent: standard library only and Python 3.9 or late
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -13,8 +12,15 @@ import socket
 import sys
 from typing import Any
 
+from trainmark.machine.handshake import proof, read_line
+
+# The variable with the invitation, where it cannot come over the standard input.
+INVITATION = "TRAINMARK_CONNECT_BACK"
 CONNECT_SECONDS = 20.0
-LONGEST_LINE = 512
+
+
+def main() -> None:
+    connect_back(json.loads(os.environ.pop(INVITATION)))
 
 
 def connect_back(invitation: dict[str, Any]) -> None:
@@ -52,19 +58,3 @@ def detach() -> None:
         os.waitpid(child, 0)
         os._exit(0)  # for anything else the others would be ended too
     os.setsid()
-
-
-def proof(token: str, text: str) -> str:
-    """That one knows the token, without showing it."""
-    return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
-
-
-def read_line(connection: socket.socket) -> str:
-    """Byte by byte: what follows is for somebody else."""
-    line = b""
-    while not line.endswith(b"\n") and len(line) < LONGEST_LINE:
-        piece = connection.recv(1)
-        if not piece:
-            break
-        line += piece
-    return line.decode("ascii", "replace").rstrip("\n")

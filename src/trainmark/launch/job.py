@@ -187,10 +187,3 @@ class Placement:
         if rank_slot.devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, rank_slot.devices))
         return variables
-
-
-def placement(
-    job: Job, rank: int, rank_slots: Sequence[RankSlot], master_port: int, mark: str
-) -> dict[str, str]:
-    """The variables of one rank; of many, make the Placement once."""
-    return Placement(job, rank_slots, master_port, mark).of(rank)

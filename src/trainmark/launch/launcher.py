@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from trainmark.base.errors import UserError
 from trainmark.base.secrets import secret_values
@@ -75,6 +76,19 @@ def require_descriptors(nodes: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def rank_to_start(job: Job, rank: int, environment: Mapping[str, str]) -> dict[str, Any]:
+    """What an agent must know of a rank; without a log it sends home what the rank prints."""
+    return {
+        "rank": rank,
+        "command": list(job.command),
+        "environment": environment,
+        "unset": OTHERS,
+        "folder": str(job.working_folder),
+        "log": None,
+        "secrets": [],
+    }
+
+
 class LocalLauncher:
     """`first_port` is tried before any other, so that a site can name the one its firewall leaves open."""
 
@@ -98,11 +112,7 @@ class LocalLauncher:
             environment["PATH"] = os.pathsep.join([str(job.programs), usual])
         ranks = [
             {
-                "rank": rank,
-                "command": list(job.command),
-                "environment": {**environment, **placed.of(rank)},
-                "unset": OTHERS,
-                "folder": str(job.working_folder),
+                **rank_to_start(job, rank, {**environment, **placed.of(rank)}),
                 "log": str(job.log(rank)),
                 "secrets": hidden,
             }
@@ -272,15 +282,7 @@ class ClusterLauncher:
             session.set_clock(connection, each.hello["offset"])
             first = index * job.ranks_per_node
             ranks = [
-                {
-                    "rank": rank,
-                    "command": list(job.command),
-                    "environment": placed.own(rank),
-                    "unset": OTHERS,
-                    "folder": str(job.working_folder),
-                    "log": None,
-                    "secrets": [],
-                }
+                rank_to_start(job, rank, placed.own(rank))
                 for rank in range(first, first + job.ranks_per_node)
             ]
             common = {"environment": {**environment, **placed.common}, "ranks": ranks}

@@ -71,10 +71,8 @@ def encode_options(choice: LaunchOptions) -> dict[str, Any]:
 def decode_options(plain: Mapping[str, Any], carrier_options: Collection[str]) -> LaunchOptions:
     """Return the options that a run's folder holds, with those that some carrier declares."""
     try:
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
-        }
-        values["nodes"] = tuple(_node(node) for node in plain.get("nodes", ()))
+        values = _with_tuples(plain)
+        values["nodes"] = tuple(Node(**_with_tuples(node)) for node in plain.get("nodes", ()))
         own = {name: values.pop(name) for name in carrier_options if name in values}
         values["own"] = tuple((name, str(value)) for name, value in own.items() if value is not None)
         return LaunchOptions(**values)
@@ -82,11 +80,8 @@ def decode_options(plain: Mapping[str, Any], carrier_options: Collection[str]) -
         raise UserError(f"where the run was made is not written as this version does: {error}.") from error
 
 
-def _node(plain: Mapping[str, Any]) -> Node:
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
-    }
-    return Node(**values)
+def _with_tuples(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
 
 
 LOCAL = "local"

@@ -68,7 +68,3 @@ def file_digest(path: Path) -> bytes:
         for chunk in iter(lambda: file.read(1 << 20), b""):
             digest.update(chunk)
     return digest.digest()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -16,7 +15,7 @@ from trainmark.machine.findings import FindingMark, NodeCheck, NodeFinding
 from trainmark.machine.node_program import program
 
 FACTS = "machine.facts_on_node"
-DATA_PROGRAM = Path(__file__).with_name("data_on_node.py")
+DATA_PROGRAM = "machine.data_on_node"
 
 
 def _in_order(checks: Iterable[NodeCheck]) -> tuple[NodeCheck, ...]:
@@ -92,7 +91,7 @@ def with_dataset(ask: Asker, replies: Sequence[Reply], path: str, wanted: Wanted
     """A question of its own: it may take long, and what keeps it from an answer is no fault of the rest."""
     questions = [{"path": path, "deep": wanted.deep} for _ in replies]
     limit = DEEP_SECONDS if wanted.deep else wanted.seconds
-    data_replies = ask(DATA_PROGRAM.read_text(encoding="utf-8"), questions, limit)
+    data_replies = ask(program(DATA_PROGRAM), questions, limit)
     return [
         replace(reply, answer={**reply.answer, "dataset": data.answer or unknown_dataset(path, data)})
         if reply.answer is not None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from trainmark.machine.examination import Asker, ExaminedNode, NodeCall, Reply, Wanted
+from trainmark.machine.node_program import program
 
-PROGRAM = Path(__file__).with_name("reach_on_node.py")
+PROGRAM = "machine.reach_on_node"
 # What it may take to start the program on a node, beside the meeting itself.
 START_SECONDS = 15.0
 # Up to so many nodes every one calls on every other; of more, that would be a million connections.
@@ -34,7 +34,7 @@ def hold(ask: Asker, nodes: Sequence[ExaminedNode], wanted: Wanted) -> tuple[Nod
     token = secrets.token_hex(16)
     seconds = wanted.meeting_seconds + len(places) * SECONDS_PER_NODE
     questions = [question(places.get(node.name), places, token, seconds) for node in nodes]
-    replies = ask(PROGRAM.read_text(encoding="utf-8"), questions, seconds + START_SECONDS)
+    replies = ask(program(PROGRAM), questions, seconds + START_SECONDS)
     return tuple(call for reply in replies if reply.node in places for call in calls_of(reply, places))
 
 

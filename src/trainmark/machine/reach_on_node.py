@@ -7,7 +7,6 @@ show the token; meanwhile it calls on every peer. A direction that a firewall bl
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import ipaddress
 import json
@@ -18,7 +17,8 @@ import threading
 import time
 from typing import Any
 
-GREETING_BYTES = 512
+from trainmark.machine.handshake import proof, read_line
+
 GREETING_SECONDS = 2.0
 RETRY_SECONDS = 0.1
 ROUND_TRIPS = 10
@@ -80,7 +80,7 @@ class Meeting:
             called.connect((peer["address"], peer["port"]))
             called.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             called.sendall(f"{proof(self.token, self.node)} {self.node}\n".encode())
-            if not hmac.compare_digest(line(called), proof(self.token, "answer " + peer["node"])):
+            if not hmac.compare_digest(read_line(called), proof(self.token, "answer " + peer["node"])):
                 raise ConnectionError("something else answered there")
             trips = []
             for _ in range(ROUND_TRIPS):
@@ -104,7 +104,7 @@ class Meeting:
         """Silent and gone where the greeting is not that of a peer."""
         with caller, contextlib.suppress(OSError):
             caller.settimeout(GREETING_SECONDS)
-            shown, _, node = line(caller).partition(" ")
+            shown, _, node = read_line(caller).partition(" ")
             if not hmac.compare_digest(shown, proof(self.token, node)):
                 return
             caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -113,21 +113,6 @@ class Meeting:
                 exactly(caller, 1)
                 caller.sendall(CLOCK.pack(time.time()))
             self.heard.add(node)
-
-
-def proof(token: str, text: str) -> str:
-    """That one knows the token, without showing it."""
-    return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
-
-
-def line(connection: socket.socket) -> str:
-    data = b""
-    while not data.endswith(b"\n") and len(data) < GREETING_BYTES:
-        piece = connection.recv(1)
-        if not piece:
-            break
-        data += piece
-    return data.decode("ascii", "replace").rstrip("\n")
 
 
 def exactly(connection: socket.socket, count: int) -> bytes:
@@ -148,6 +133,6 @@ def reason(error: OSError) -> str:
     return "no answer" if isinstance(error, socket.timeout) else error.strerror or str(error)
 
 
-if __name__ == "__main__":
+def main() -> None:
     question = json.load(sys.stdin)
     print(json.dumps(Meeting(question).hold() if question else {}))

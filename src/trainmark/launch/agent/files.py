@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -14,16 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.files import home, sha256_of
+
 AGE_SECONDS = 30 * 86400.0
 NAME = re.compile(r"[0-9a-f]{16,64}")
-
-
-def node_home() -> Path:
-    """Where this node keeps Trainmark's things; a site moves it with TRAINMARK_HOME."""
-    if named := os.environ.get("TRAINMARK_HOME"):
-        return Path(named)
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "trainmark"
 
 
 class ArchiveReceiver:
@@ -42,7 +35,7 @@ class ArchiveReceiver:
 
     def piece(self, data: bytes) -> None:
         if self._part is None:
-            folder = node_home() / "sent"
+            folder = home() / "sent"
             folder.mkdir(parents=True, exist_ok=True)
             handle, path = tempfile.mkstemp(prefix=".part-", dir=folder)
             os.close(handle)
@@ -57,7 +50,7 @@ class ArchiveReceiver:
         part, self._part = self._part, None
         folder = Path(tempfile.mkdtemp(prefix=".part-", dir=part.parent))
         try:
-            if _sha256(part) != digest:
+            if sha256_of(part)[0] != digest:
                 raise OSError("what was sent did not arrive whole")
             with naming_folder(part.parent), tarfile.open(part) as archive:
                 # Written by our own side; the filter only keeps odd owners and modes out.
@@ -87,7 +80,7 @@ class ArchiveReceiver:
     def _place(self, name: str) -> Path:
         if not NAME.fullmatch(name):
             raise OSError(f"{name!r} is no content hash")
-        return node_home() / "sent" / name
+        return home() / "sent" / name
 
 
 @contextlib.contextmanager
@@ -105,14 +98,6 @@ def forget_old(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - place.stat().st_mtime > AGE_SECONDS:
                 shutil.rmtree(place, ignore_errors=True)
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        for piece in iter(lambda: file.read(1 << 20), b""):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def relocated(value: Any, places: dict[str, str]) -> Any:

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from trainmark.base.errors import UserError
-from trainmark.launch.bundle import INVITATION, connecting_command
+from trainmark.launch.bundle import connecting_command
 from trainmark.launch.carrier import CommandCarrier, PipeChannel
+from trainmark.launch.connect_back import INVITATION
 from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions
 
