@@ -18,7 +18,7 @@ from trainmark.measure.history.series import MEASURED_FACTS, HistorySeries, RunP
 from trainmark.measure.key import Key
 from trainmark.pages import label
 from trainmark.server.database.models import LONG, SHORT
-from trainmark.store.manifest import Manifest, PackError
+from trainmark.server.database.scrubbed import scrubbed_of
 from trainmark.store.observations import series_of_runs
 from trainmark.store.overview import trial_rows
 from trainmark.store.report import conformance_in, results_of
@@ -260,26 +260,3 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
     return value if isinstance(value, (bool, int, float, type(None))) else plain(str(value))
-
-
-MOST_NOTES, MOST_PLACES = 1000, 20
-LARGEST_COUNT = 2**31 - 1
-
-
-def scrubbed_of(manifest: Manifest) -> dict[str, Any]:
-    """Return the number of all masked values and the first notes; PackError where a number cannot be."""
-    for note in manifest.scrubbed:
-        if not 0 < note.count <= LARGEST_COUNT:
-            raise PackError(f"{note.count} masked values in {plain(note.member)[:SHORT]} cannot be.")
-    return {
-        "count": sum(note.count for note in manifest.scrubbed),
-        "notes": [
-            {
-                "member": plain(note.member)[:SHORT],
-                "kind": plain(note.kind)[:SHORT],
-                "count": note.count,
-                "places": [plain(place)[:SHORT] for place in note.places[:MOST_PLACES]],
-            }
-            for note in manifest.scrubbed[:MOST_NOTES]
-        ],
-    }

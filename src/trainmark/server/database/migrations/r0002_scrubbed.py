@@ -11,6 +11,7 @@ from alembic import context, op
 
 from trainmark.base.errors import UserError
 from trainmark.server.database.migrate import drop_column
+from trainmark.server.database.scrubbed import scrubbed_of
 from trainmark.store.unpack import read_manifest
 
 revision, down_revision = "0002", "0001"
@@ -42,9 +43,6 @@ def _scrubbed(packs: Path | None, sha256: str) -> dict[str, Any] | None:
     """None, which is unknown, where the packed file is not there or damaged."""
     if packs is None:
         return None
-    # Here, as every command asks which revisions there are, and few make this one.
-    from trainmark.server.ingest.check import scrubbed_of
-
     try:
         return scrubbed_of(read_manifest(packs / sha256[:2] / f"{sha256}.trainmark"))
     except UserError:
