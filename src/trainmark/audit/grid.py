@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from trainmark.audit.audit import AuditFinding
+from trainmark.audit.finding import AuditFinding
 from trainmark.audit.report import Report
 from trainmark.audit.tables import ReportTable, TableCell
 from trainmark.audit.terms import (

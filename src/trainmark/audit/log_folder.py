@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
-from trainmark.audit.audit import AuditFinding, Findings
 from trainmark.audit.checks.procedure import FEWEST_ITERATIONS
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.report import LARGEST_FILE
 from trainmark.audit.statements import LONGEST_LOG_LINE, TIME_STAMP
 from trainmark.audit.terms import SHORT_TOPOLOGY

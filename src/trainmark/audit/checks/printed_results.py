@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, harmonic_mean, median
 
-from trainmark.audit.audit import AuditFinding, Findings
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import TableGrid, all_grids, all_series, counts_whole_job, precision_of
 from trainmark.audit.models import devices_in_words
 from trainmark.audit.ratios import agrees, ratio_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from trainmark.audit.audit import AuditFinding, Findings
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import all_series
 from trainmark.audit.models import names_device
 from trainmark.audit.report import CodeBlock, Report

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from trainmark.audit.audit import AuditFinding, Findings
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, TableFigure, TableGrid, all_grids
 from trainmark.audit.models import RATES, data_parallel, language_rows, quantity
 from trainmark.audit.report import Report

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainmark.audit.audit import AuditFinding, Findings
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, ScalingSeries, TableFigure, TableGrid, all_grids, all_series
 from trainmark.audit.report import Passage, Report
 from trainmark.audit.statements import Statement, statements

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from trainmark.audit.audit import AuditFinding, Findings
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, TableFigure, all_grids, all_series, counts_whole_job
 from trainmark.audit.models import IMAGENET_IMAGES, is_of_resnet50, names_another_model
 from trainmark.audit.report import Report

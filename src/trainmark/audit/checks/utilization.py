@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import inf
 
-from trainmark.audit.audit import AuditFinding, Findings
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridColumn, GridRow, TableFigure, TableGrid, all_grids, precision_of
 from trainmark.audit.models import (
     ACCELERATOR,
