@@ -25,7 +25,7 @@ from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import opened, reading
 from trainmark.server.database.overview_queries import audit_log
 from trainmark.server.faults import fault_of
-from trainmark.server.ingest import files
+from trainmark.server.ingest import ingest
 from trainmark.server.ingest.check import IngestError
 from trainmark.server.ingest.isolated import check_isolated
 from trainmark.server.settings import ServerSettings
@@ -141,7 +141,7 @@ def test_a_push_unpacks_to_no_more_than_a_multiple_of_the_largest_file(bloated, 
 
 
 def test_a_push_for_which_the_disk_has_no_room_is_not_blamed(bloated, tmp_path, monkeypatch):
-    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: Usage(1 << 40, 0, (64 << 20) + (8 << 20)))
+    monkeypatch.setattr(ingest.shutil, "disk_usage", lambda _: Usage(1 << 40, 0, (64 << 20) + (8 << 20)))
     assert checked_status(bloated, ServerSettings(tmp_path / "data")) == 507
 
 
