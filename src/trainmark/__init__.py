@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from trainmark.api.comparing import compare as compare
     from trainmark.api.histories import history as history
     from trainmark.api.ledgers import ledger as ledger
+    from trainmark.api.logs import read as read
     from trainmark.api.runs import open as open
     from trainmark.api.runs import run as run
+    from trainmark.explain.run import explain as explain
     from trainmark.store.overview import load as load
 
 _MODULES = {
     "compare": "trainmark.api.comparing",
+    "explain": "trainmark.explain.run",
     "history": "trainmark.api.histories",
     "ledger": "trainmark.api.ledgers",
     "load": "trainmark.store.overview",
     "open": "trainmark.api.runs",
+    "read": "trainmark.api.logs",
     "run": "trainmark.api.runs",
 }
 __all__ = [*_MODULES]  # noqa: PLE0604

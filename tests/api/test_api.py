@@ -14,7 +14,8 @@ from fabricated_runs import CREATED, fabricate_program
 import trainmark as tm
 from trainmark.base.errors import UserError
 
-NAMES = ("compare", "history", "ledger", "load", "open", "run")
+NAMES = ("compare", "explain", "history", "ledger", "load", "open", "read", "run")
+LOG = Path(__file__).parents[1] / "golden" / "inputs" / "logs" / "nanogpt.log"
 PROGRAM = """
 import trainmark as tm
 run = tm.open("latest")
@@ -23,6 +24,8 @@ reveal_type(tm.compare(run, run).to_dict())
 reveal_type(tm.history().cases)
 reveal_type(tm.ledger(device="h100").entries)
 reveal_type(tm.run("train.py", steps=200))
+reveal_type(tm.read("train.log").runs[0].figure.throughput)
+reveal_type(tm.explain(run))
 """
 
 
@@ -44,13 +47,14 @@ def test_its_names_are_listed_and_documented():
         _ = tm.nothing
 
 
-@pytest.mark.parametrize("kind", ["run", "comparison", "history", "ledger"])
+@pytest.mark.parametrize("kind", ["run", "comparison", "history", "ledger", "logs"])
 def test_a_result_is_a_dictionary_a_text_and_a_page(runs, kind):
     made = {
         "run": lambda: tm.open("before", runs),
         "comparison": lambda: tm.compare("before", "after", runs=runs),
         "history": lambda: tm.history(runs=runs),
         "ledger": lambda: tm.ledger(model="gpt2", device="h100"),
+        "logs": lambda: tm.read(LOG),
     }[kind]()
     assert json.loads(json.dumps(made.to_dict(), allow_nan=False))
     assert str(made).strip()
@@ -65,6 +69,8 @@ def test_tables_are_data_frames(runs):
     assert list(compared["ratio"]) == pytest.approx([91 / 101], rel=0.01)
     assert len(tm.history(runs=runs).to_pandas()) == 2
     assert set(tm.ledger(device="h100").to_pandas()["source"])
+    (row,) = tm.read(LOG).to_pandas().itertuples()
+    assert row.unit == "tokens/s" and row.value > 0
 
 
 def test_what_a_person_can_mend_is_one_sentence(runs):
@@ -73,6 +79,8 @@ def test_what_a_person_can_mend_is_one_sentence(runs):
         lambda: tm.compare("before", runs=runs),
         lambda: tm.history(runs=runs, case="nothing"),
         lambda: tm.ledger(device="nothing"),
+        lambda: tm.read("nothing.log"),
+        lambda: tm.explain("nothing", runs=runs),
     ):
         with pytest.raises(UserError, match=r"^[^\n]+[.]$"):
             wrong()
@@ -86,5 +94,5 @@ def test_mypy_sees_its_types(tmp_path):
         capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False,
     )  # fmt: skip
     revealed = [line.partition('"')[2] for line in done.stdout.splitlines() if "Revealed type" in line]
-    assert len(revealed) == 5, done.stdout
+    assert len(revealed) == 7, done.stdout
     assert not [each for each in revealed if "Any" in each.replace("dict[str, Any]", "")], revealed

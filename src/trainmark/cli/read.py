@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
+from trainmark.api.logs import read
 from trainmark.base.errors import UserError
-from trainmark.base.text import one_line, visible
+from trainmark.base.text import visible
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
-from trainmark.cli.terminal import terminal_width
-from trainmark.logs.read import GivenFacts, LogReading, ReadLog, ReadRun, as_record, read_logs
-from trainmark.logs.recognition import formats, named_format
-from trainmark.measure.doubts import DoubtCode
-from trainmark.measure.log_figure import LoggedFigure
-from trainmark.pages import number
-from trainmark.pages.label import rate_unit
-from trainmark.view import terminal
-from trainmark.view.blocks import Table
+from trainmark.cli.terminal import deliver, rendered, terminal_width
+from trainmark.logs.read import LogReading, as_record
+from trainmark.logs.recognition import formats
 
 SOME_NOT_READ = 1
 # A plugin: imported where --protocol asks for it, and by name, as a command of one is.
@@ -80,10 +72,9 @@ def read_command(
         raise click.UsageError("name what to read: files, folders, globs, archives, or - for standard input.")
     if protocol is not None:
         return _by_protocol(paths, protocol, warmup, train, as_json)
-    format = named_format(format_name) if format_name else None
-    reading = read_logs(paths, format, GivenFacts(batch, devices, samples_per_step))
-    if not reading.logs and len(reading.refusals) == 1:
-        raise UserError(visible(reading.refusals[0].sentence))
+    reading = read(
+        *paths, format=format_name, batch=batch, devices=devices, samples_per_step=samples_per_step
+    )
     for refusal in reading.refusals:
         click.echo(f"trainmark: {visible(refusal.sentence)}", err=True)
     if not reading.logs:
@@ -91,8 +82,7 @@ def read_command(
     if as_json:
         _write_json(reading)
     else:
-        for line in lines(reading):
-            click.echo(line)
+        deliver(rendered(reading.page(), "text", width=terminal_width()), "text", None)
         if len(paths) == 1 and Path(paths[0]).exists():
             tell_next("read", file=paths[0])
     return SOME_NOT_READ if reading.refusals else 0
@@ -130,76 +120,3 @@ def _by_protocol(
     if reading.ours and not as_json:
         click.echo(f"\nby wall clock, samples over time:\n{protocols.as_printed(reading.ours)}")
     return 0
-
-
-RIGHT_ALIGNED = frozenset({2, 4, 5, 6})
-HEADER = ("log", "format", "devices", "precision", "batch", "steps", "throughput", "interval", "doubts")
-
-
-def lines(reading: LogReading) -> Iterator[str]:
-    """A table of the runs, what the formats were told by, and the doubts in words."""
-    common = _common_folder([log.name for log in reading.logs])
-    rows = [_cells(run, common) for run in reading.runs]
-    yield from terminal.table(Table(HEADER, rows, RIGHT_ALIGNED), terminal_width())
-    yield ""
-    if common:
-        yield one_line(f"below {common}")
-    for log in reading.logs:
-        yield one_line(_recognised(log, common))
-    for run in reading.runs:
-        for doubt in run.doubts:
-            if doubt.code is not DoubtCode.COPIED_LOGS:
-                yield one_line(f"{run.source.removeprefix(common)}: {doubt.code.value}: {doubt.message}")
-    for sentence in reading.copies:
-        yield one_line(f"{DoubtCode.COPIED_LOGS.value}: {sentence}")
-
-
-def _common_folder(names: Sequence[str]) -> str:
-    """What the names of several logs begin with, up to a folder; it would fill half of the table."""
-    try:
-        folder = os.path.commonpath(names) + "/"
-    except ValueError:  # whole paths beside relative ones
-        return ""
-    return folder if all(name.startswith(folder) for name in names) else ""
-
-
-def _cells(run: ReadRun, common: str) -> list[str]:
-    record = as_record(run)
-    throughput = record["throughput"]
-    return [
-        run.source.removeprefix(common),
-        run.format,
-        _or_missing(record["world_size"]),
-        _or_missing(run.precision),
-        _or_missing(record["batch_per_device"]),
-        f"{run.figure.steps:,}",
-        _speed(run.figure),
-        number.bounds(throughput["low"], throughput["high"]),
-        ", ".join(doubt.code.value for doubt in run.doubts),
-    ]
-
-
-def _speed(figure: LoggedFigure) -> str:
-    """Samples a second, or steps a second where the log tells no more."""
-    if figure.throughput is not None:
-        return f"{number.throughput(figure.throughput)} {rate_unit(figure.unit)}"
-    pace = figure.steps_per_second
-    return number.MISSING if pace is None else f"{number.throughput(pace)} steps/s"
-
-
-def _recognised(log: ReadLog, common: str) -> str:
-    sentence = f"{log.name.removeprefix(common)}: {log.title}"
-    if log.recognition is None:
-        sentence += ", as you said"
-    else:
-        matches, confidence = log.recognition.matches, log.recognition.confidence
-        sentence += f", recognised by {matches} line{'s' * (matches != 1)} ({confidence:.0%} sure)"
-    if len(log.runs) > 1:
-        sentence += f"; it holds {len(log.runs)} runs"
-    if log.damaged_lines:
-        sentence += f"; {log.damaged_lines} overlong lines were cut"
-    return f"{sentence}."
-
-
-def _or_missing(value: Any) -> str:
-    return number.MISSING if value is None else str(value)
