@@ -7,7 +7,7 @@ import pytest
 from doc_pages import ROOT, code, page, section, table
 
 from trainmark.launch.outcome import Outcome
-from trainmark.logs.trials.output import reader_names
+from trainmark.logs.trials.auto import reader_names
 from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import WindowVerdict
 from trainmark.measure.statistics import median_interval, ratio_interval

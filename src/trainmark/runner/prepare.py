@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trainmark.base.errors import UserError, nearest
 from trainmark.base.secrets import is_secret
 from trainmark.launch.options import LaunchOptions
-from trainmark.logs.trials.output import reader_names
+from trainmark.logs.trials.auto import reader_names
 from trainmark.machine.frameworks.installed import install_hint, python_of
 from trainmark.runner.command import RankInterpreter, interpreter, line_of, workload_arguments
 from trainmark.runner.inventory import Answers, Question, ask, this_machine

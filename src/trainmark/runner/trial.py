@@ -19,7 +19,8 @@ from trainmark.launch.job import Job, Launcher, NodeLoss
 from trainmark.launch.nodes import NodeError
 from trainmark.launch.outcome import EndCause, JobEnd, JobOutcome, Outcome, outcome_of, tail
 from trainmark.launch.watch import TrialLimits, watch
-from trainmark.logs.trials.output import Output, reader
+from trainmark.logs.trials.auto import reader
+from trainmark.logs.trials.output import Output
 from trainmark.machine.sampler import Sampler
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import RunStart, Scope, Step
-from trainmark.logs.trials.output import Output, ReaderError, reader, reader_names
+from trainmark.logs.trials.auto import reader, reader_names
+from trainmark.logs.trials.output import Output, ReaderError
 
 LINE = b"train: epoch 0, iter %d, loss: 6.5, top_1: 0.1, top_k: 0.2, samples/s: 288.088%s\n"
 

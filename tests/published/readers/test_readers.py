@@ -8,7 +8,8 @@ import pytest
 
 from trainmark.events import RunEnd, RunStart, Scope, Step, stream
 from trainmark.logs.trials import pattern, probe
-from trainmark.logs.trials.output import Output, ReaderError, reader, reader_names
+from trainmark.logs.trials.auto import reader, reader_names
+from trainmark.logs.trials.output import Output, ReaderError
 from trainmark.measure.trace import trace_of
 
 Chunks = list[tuple[float, bytes]]

@@ -1,16 +1,24 @@
-"""Whatever tells the steps of an untouched program: the probe, the hooks, a log format, or a pattern."""
+"""The readers by name, and the one that takes what there is: probe, hooks, a log format, a pattern.
+
+A reader is a file in this folder with a `read`, or any log format.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from trainmark.base.files import open_regular
 from trainmark.events import Event
-from trainmark.logs.recognition import UnrecognizedError, recognize
+from trainmark.logs.format_file import our_format
+from trainmark.logs.recognition import UnrecognizedError, format_names, recognize
 from trainmark.logs.trials import observed, pattern, probe
 from trainmark.logs.trials.output import Output, ReaderError
 
+FOLDER = Path(__file__).parent
+SHARED = {"__init__", "observed", "observed_steps", "output"}
 BLOCK_BYTES = 1 << 20
 SAY_PATTERN = "say --pattern with a regular expression that matches the line of a step."
 KEEP_PYTHONPATH = (
@@ -29,6 +37,18 @@ MISSING_MARKS = {
     "PyTorch nor Keras nor JAX. If that of the training is another, it was started without them: "
     + KEEP_PYTHONPATH,
 }
+
+
+def reader_names() -> tuple[str, ...]:
+    files = {path.stem for path in FOLDER.glob("*.py")} - SHARED
+    return (*sorted(files), *format_names())
+
+
+def reader(name: str) -> Callable[[Output], Iterator[Event]]:
+    if name in format_names():
+        return partial(pattern.read_format, our_format(name))
+    read: Callable[[Output], Iterator[Event]] = importlib.import_module(f"trainmark.logs.trials.{name}").read
+    return read
 
 
 def read(output: Output) -> Iterator[Event]:
