@@ -29,6 +29,8 @@ def flattened(prefix: str = "") -> dict[str, str]:
 LARGEST_INT = 1 << 63
 KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", dict: "an object"}
 
+# Most values of most objects, which need no look at what else they may be.
+PLAIN = frozenset({str, int, float, bool, type(None)})
 MOST_SHARED = 4096
 NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
@@ -49,19 +51,27 @@ class DecodeError(ValueError):
 
 def encode(value: Any) -> Any:
     """Return dataclasses, enums and tuples as what JSON can hold."""
-    if is_dataclass(value):
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if is_dataclass(kind):
         plain = {}
-        for f in fields(value):
-            if (prefix := f.metadata.get("prefix")) is None:
-                plain[f.name] = encode(getattr(value, f.name))
+        for name, prefix in _encoded_fields(kind):
+            if prefix is None:
+                plain[name] = encode(getattr(value, name))
             else:
-                plain.update((prefix + name, item) for name, item in getattr(value, f.name))
+                plain.update((prefix + inner, item) for inner, item in getattr(value, name))
         return plain
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
         return [encode(item) for item in value]
     return value
+
+
+@cache
+def _encoded_fields(kind: Any) -> tuple[tuple[str, str | None], ...]:
+    return tuple((field.name, field.metadata.get("prefix")) for field in fields(kind))
 
 
 def decode(kind: type[T], plain: Any, **given: Any) -> T:
