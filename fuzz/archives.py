@@ -18,8 +18,9 @@ from pathlib import Path
 
 from harness import Case, fuzz
 
-from trainmark.cli.read import lines
 from trainmark.logs.read import read_logs
+from trainmark.pages.logs import logs_page
+from trainmark.view import terminal
 
 LINE = "train: epoch 0, iter {n}, loss: 6.5, top_1: 0.0, top_k: 0.1, samples/s: 288.088 {t:.3f}\n"
 GOOD = "".join(LINE.format(n=20 * n, t=1.6e9 + 4 * n) for n in range(1, 40)).encode()
@@ -52,7 +53,7 @@ def check(data: bytes, good: set[str]) -> str | None:
         for path, content in zip(paths, (GOOD, data, GOOD), strict=True):
             path.write_bytes(content)
         reading = read_logs([str(path) for path in paths])
-        list(lines(reading))
+        terminal.render(logs_page(reading))
     for refusal in reading.refusals:
         if not refusal.sentence.endswith(".") or "\n" in refusal.sentence:
             return f"not one sentence: {refusal.sentence!r}"

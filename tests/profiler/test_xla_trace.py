@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from xplane_builder import Plane, field, instruction, message, program, space, varint
 
-from trainmark.inside.profiler import hlo, xla_trace
-from trainmark.inside.profiler.xla_trace import Thunk, asynchronous
+from trainmark.inside.profiler import hlo, xla_session
+from trainmark.inside.profiler.xla_session import Thunk, asynchronous
 from trainmark.inside.wire import WireError
 
 WALL = 1_790_000_000_123_456_789
@@ -107,7 +107,7 @@ def gpu_space(start: int = 0) -> bytes:
 
 def converted(data: bytes, folder: Path) -> dict:
     path = folder / "rank0-timing.json.gz"
-    xla_trace.convert(data, str(path), 42)
+    xla_session.convert(data, str(path), 42)
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return json.load(file)
 
@@ -198,7 +198,7 @@ def test_times_since_1970_stay_exact_to_the_nanosecond(tmp_path):
 
 def test_a_profile_that_ends_early_is_refused_and_leaves_no_file(tmp_path):
     with pytest.raises(WireError):
-        xla_trace.convert(gpu_space()[:-5], str(tmp_path / "cut.json.gz"), 42)
+        xla_session.convert(gpu_space()[:-5], str(tmp_path / "cut.json.gz"), 42)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -206,7 +206,7 @@ def test_an_event_that_ends_early_leaves_no_half_trace(tmp_path):
     line = message((1, 7), (2, "Stream #7"), (4, varint(1 << 3) + b"\x80"))
     plane = message((2, "/device:GPU:0"), (3, line))
     with pytest.raises(WireError):
-        xla_trace.convert(message((1, plane)), str(tmp_path / "cut.json.gz"), 42)
+        xla_session.convert(message((1, plane)), str(tmp_path / "cut.json.gz"), 42)
     assert list(tmp_path.iterdir()) == []
 
 

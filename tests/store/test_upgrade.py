@@ -12,8 +12,7 @@ from trainmark.base.typed_json import decode as from_json
 from trainmark.base.typed_json import encode
 from trainmark.cli.report import render
 from trainmark.events import Mark, RunStart
-from trainmark.events.stream import decode
-from trainmark.events.upgrade import upgraded_finish
+from trainmark.events.stream import decode, upgraded_finish
 from trainmark.measure.figure import Finish
 from trainmark.metric import declared_metrics
 from trainmark.store.report import report_of

@@ -30,9 +30,8 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
       trainmark audit reports/ --json
       trainmark audit logs/ --iterations 120
     """
-    from trainmark.audit.audit import audit_report, reports_at
+    from trainmark.audit.audit import audit_logs, audit_report, logs_at, reports_at
     from trainmark.audit.finding import FindingSeverity, as_text
-    from trainmark.audit.log_folder import audit_logs, logs_at
     from trainmark.base.errors import UserError
     from trainmark.base.streams import naming
     from trainmark.base.text import visible

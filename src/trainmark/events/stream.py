@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as short
@@ -19,7 +20,6 @@ from trainmark.base.files import open_regular, whole_file
 from trainmark.events import ranges
 from trainmark.events.ranges import FIELDS, Range, impossible_fact
 from trainmark.events.schema import DeviceSample, Event, Mark, RunEnd, RunStart, Scope, Step
-from trainmark.events.upgrade import upgraded_facts
 
 REQUIRED_STEP_FIELDS = frozenset({"rank", "step"})
 # What a line may leave out.
@@ -292,3 +292,36 @@ def write(path: Path, events: Iterable[Event]) -> None:
     """Put a file of these events in the place of whatever is there, which may be a program's FIFO."""
     with whole_file(path, durable=False) as file:
         file.writelines(f"{encode(event)}\n".encode() for event in events)
+
+
+OLD_NAMES = Path(__file__).with_name("version_0_1.json")
+
+
+def upgraded_facts(event: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Rename the facts of a `run_start` or `eval` event; a training by epochs gets its metrics."""
+    if event == "run_start" and "epochs" in facts and "metrics" not in facts:
+        return {**_renamed(event, facts), "metrics": _old()["metrics"]}
+    return _renamed(event, facts) if event == "eval" else facts
+
+
+def upgraded_finish(finish: dict[str, Any]) -> dict[str, Any]:
+    """Rename what the finish of a stored figure holds, its epochs and its evaluations."""
+    if "metrics" in finish:
+        return finish
+    metrics = [{"name": name, **properties} for name, properties in _old()["metrics"].items()]
+    renamed = {**_renamed("finish", finish), "metrics": metrics}
+    for part in ("epochs", "evaluations"):
+        if isinstance(items := renamed.get(part), list):
+            renamed[part] = [_renamed("epoch", item) if isinstance(item, dict) else item for item in items]
+    return renamed
+
+
+def _renamed(event: str, plain: dict[str, Any]) -> dict[str, Any]:
+    names = _old()[event]
+    return {names.get(name, name): value for name, value in plain.items()}
+
+
+@cache
+def _old() -> dict[str, dict[str, Any]]:
+    read: dict[str, dict[str, Any]] = json.loads(OLD_NAMES.read_bytes())
+    return read

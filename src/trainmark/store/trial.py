@@ -15,7 +15,7 @@ from typing import Any
 from trainmark.base import typed_json
 from trainmark.base.secrets import scrub
 from trainmark.base.text import natural_key
-from trainmark.events.upgrade import upgraded_finish
+from trainmark.events.stream import upgraded_finish
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.store.files import StoreError, decoded, read_object, write_json

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from trainmark.audit.log_folder import logs_at
+from trainmark.audit.audit import logs_at
 from trainmark.cli.main import trainmark
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmark.audit.log_folder import AuditedLog, audit_logs, stamps_digest
+from trainmark.audit.audit import AuditedLog, audit_logs, stamps_digest
 
 STAMPED = [f"DLL 2021-01-01 10:00:0{second}.000000 - Iteration: {second}" for second in range(5)]
 
