@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from trainmark.data.workers import available_processors
+from trainmark.data.jobs import available_processors
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
