@@ -22,6 +22,6 @@ def test_systemd_has_nothing_to_say_against_the_unit(tmp_path):
 
 
 def test_the_page_lists_every_revision_of_the_database():
-    versions = ROOT / "src" / "trainmark" / "server" / "database" / "migrations" / "versions"
+    versions = ROOT / "src" / "trainmark" / "server" / "database" / "migrations"
     files = sorted(path.name[1:5] for path in versions.glob("r*.py"))
     assert re.findall(r"^\| `(\d{4})` \|", PAGE, re.MULTILINE) == files

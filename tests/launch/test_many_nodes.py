@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
@@ -76,8 +77,11 @@ def job_on(folder: Path, nodes: int, seconds: float) -> Job:
 
 def carriers() -> list[str]:
     """The commands of this machine that still hold a connection."""
-    children = (" ".join(child.cmdline()) for child in psutil.Process().children())
-    return [command for command in children if "BatchMode" in command]
+    commands = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # one that has ended, whoever started it
+            commands.append(" ".join(child.cmdline()))
+    return [command for command in commands if "BatchMode" in command]
 
 
 def test_400_hosts_start_run_and_end_where_few_files_may_be_open(ssh, few_open_files, tmp_path):
