@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from trainmark.data.jobs import available_processors
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
 from trainmark.data.convert import ConvertRequest, convert
+from trainmark.data.jobs import available_processors
 
 MEAN_BYTES = 110_000  # ImageNet's
 CLASSES = 10
