@@ -17,7 +17,7 @@ import json
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 
 OBSERVED = Path(__file__).with_name("observed.json")
-# What a test of its tier may take itself, and what a fixture that it shares with others may take.
-LIMITS = {"check": (1.0, 2.0), "test": (5.0, 17.0)}
+# The most seconds of a test of a tier: its own, and its part of what it shares with other tests.
+LIMITS = {"check": 1.0, "test": 3.0}
 # Whoever needs these is never quick: other frameworks, four hosts, a second database.
 ELSEWHERE = {"installed_environments", "hosts", "slurm", "ray_cluster", "postgres_cluster", "empty_database"}
 SECOND_DATABASE = "postgresql"
@@ -64,7 +64,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     observed = read_observed()
     kept = {"check": {"check"}, "test": {"check", "test"}, "rest": {"rest"}}[asked]
-    chosen = [item for item in items if tier_of(item, observed) in kept]
+    users = Counter(name for item in items for name in _shared_fixtures(item))
+    chosen = [item for item in items if tier_of(item, observed, users) in kept]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
     if asked != "check":
@@ -79,19 +80,17 @@ def _longest_files_first(items: list[pytest.Item], observed: dict[str, Any]) -> 
     items.sort(key=lambda item: -seconds[item.path])
 
 
-def tier_of(item: pytest.Item, observed: dict[str, Any]) -> str:
+def tier_of(item: pytest.Item, observed: dict[str, Any], users: Mapping[str, int]) -> str:
+    """Return the first tier whose limit the test keeps; `users` is how many tests share a fixture."""
     if _is_elsewhere(item):
         return "rest"
-    own = observed["tests"].get(_name(item))
-    shared = [observed["fixtures"][name] for name in _shared_fixtures(item) if name in observed["fixtures"]]
-    seen = [own, *shared] if own else shared
-    for tier, (alone, together) in LIMITS.items():
-        quick = (own is None or own["seconds"] <= alone) and all(
-            each["seconds"] <= together for each in shared
-        )
-        if quick and (tier == "test" or not any(each["starts"] for each in seen)):
-            return tier
-    return "rest"
+    own = observed["tests"].get(_name(item), {"seconds": 0.0, "starts": False})
+    shared = {name: observed["fixtures"].get(name) for name in _shared_fixtures(item)}
+    seconds = own["seconds"] + sum(seen["seconds"] / users[name] for name, seen in shared.items() if seen)
+    starts = own["starts"] or any(seen["starts"] for seen in shared.values() if seen)
+    if seconds <= LIMITS["check"] and not starts:
+        return "check"
+    return "test" if seconds <= LIMITS["test"] else "rest"
 
 
 def _is_elsewhere(item: pytest.Item) -> bool:
@@ -101,7 +100,7 @@ def _is_elsewhere(item: pytest.Item) -> bool:
 
 
 def _name(item: pytest.Item) -> str:
-    """All cases of a parametrized test are one: the slowest speaks for them."""
+    """All cases of a parametrized test are one, which takes what they take on average."""
     return item.nodeid.partition("[")[0]
 
 
@@ -128,6 +127,7 @@ class Observer:
     def __init__(self) -> None:
         self._shared = 0.0
         self._fixtures: list[tuple[str, float, int]] = []
+        self._cases: Counter[str] = Counter()
         self._seen: dict[str, dict[str, dict[str, Any]]] = {"tests": {}, "fixtures": {}}
         self._of_test: dict[str, dict[str, Any]] = defaultdict(lambda: {"seconds": 0.0, "starts": False})
 
@@ -161,20 +161,24 @@ class Observer:
             return
         name = report.nodeid.partition("[")[0]
         for fixture, seconds, starts in observed["shared"]:
+            self._seen["fixtures"].pop(fixture, None)  # each worker has its own
             self._note("fixtures", fixture, seconds, starts > 0)
         of_test = self._of_test[report.nodeid]
         of_test["seconds"] += max(0.0, report.duration - sum(each[1] for each in observed["shared"]))
         of_test["starts"] |= observed["starts"]
         if report.when == "teardown":
             self._note("tests", name, **self._of_test.pop(report.nodeid))
+            self._cases[name] += 1
 
     def _note(self, kind: str, name: str, seconds: float, starts: bool) -> None:
         known = self._seen[kind].setdefault(name, {"seconds": 0.0, "starts": False})
-        known["seconds"] = round(max(known["seconds"], seconds), 1)
+        known["seconds"] += seconds
         known["starts"] |= starts
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if "PYTEST_XDIST_WORKER" not in os.environ:
+            for name, count in self._cases.items():
+                self._seen["tests"][name]["seconds"] /= count
             _merge(self._seen)
 
 
@@ -185,7 +189,11 @@ def _merge(seen: dict[str, dict[str, dict[str, Any]]]) -> None:
         observed = read_observed() if OBSERVED.stat().st_size else {"tests": {}, "fixtures": {}}
         for kind, entries in seen.items():
             both = {**observed[kind], **entries}
-            observed[kind] = {name: both[name] for name in sorted(both) if _tells(both[name])}
+            observed[kind] = {
+                name: {**both[name], "seconds": round(both[name]["seconds"], 1)}
+                for name in sorted(both)
+                if _tells(both[name])
+            }
         text = json.dumps(observed, indent=0, ensure_ascii=False).replace('{\n"seconds"', '{"seconds"')
         file.truncate(0)
         file.write(text.replace(',\n"starts"', ', "starts"').replace("\n}", "}") + "\n")
